@@ -1,0 +1,1 @@
+"""Tropa: an agent runtime. The model proposes; the runtime validates, asks, executes, records, stops."""

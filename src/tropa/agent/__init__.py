@@ -1,0 +1,1 @@
+"""Agents: the model decides the steps."""

@@ -1,0 +1,1 @@
+"""Context: the prompt of each ask."""

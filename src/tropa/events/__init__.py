@@ -1,0 +1,1 @@
+"""Events: what the journal is made of."""

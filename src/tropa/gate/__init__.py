@@ -1,0 +1,1 @@
+"""The gate: what stands between a proposed call and the world."""

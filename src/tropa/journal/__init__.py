@@ -1,0 +1,1 @@
+"""The journal: one append-only record per thread."""

@@ -1,0 +1,1 @@
+"""The session: ask, call, note. Every operation is journaled here."""

@@ -1,0 +1,1 @@
+"""The store: threads, inbox and trails in one handle."""

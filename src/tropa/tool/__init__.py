@@ -1,0 +1,1 @@
+"""Tools: a function with a typed signature, its schema, its checks, its execution."""

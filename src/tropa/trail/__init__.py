@@ -1,0 +1,1 @@
+"""Trails: a read-only view over a journal."""
