@@ -1,0 +1,1 @@
+"""Benchmarks: ours beside the peers', in one run. `python -m bench.NAME [--quick] [--json]`."""

@@ -1,0 +1,11 @@
+"""Shared by all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Asynchronous tests run on asyncio, like the runtime itself."""
+    return "asyncio"
