@@ -7,7 +7,6 @@ SHELL  := bash
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTHON ?=
-ARGS   ?=
 # What the type checker needs is in its wheel; it should not look for a newer release on every run.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK  := 1
@@ -26,15 +25,19 @@ help: ## show this list
 demo: $(VENV)/.demo ## run the warehouse demo with the embedded model
 	@$(BIN)/tropa demo warehouse
 
-test: $(VENV)/.dev ## run the fast tests, then the slow ones (ARGS="-k gate" narrows both)
-	@echo "tests: fast" && $(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
-	@echo "tests: slow" && $(BIN)/python -m pytest -m slow $(ARGS)
+test: $(VENV)/.dev ## run the fast tests, then the slow ones (ARGS="tests/gate" runs those alone)
+ifdef ARGS
+	@$(BIN)/python -m pytest $(ARGS)
+else
+	@echo "tests: fast" && $(BIN)/python -m pytest -m "not slow" -n auto
+	@echo "tests: slow" && $(BIN)/python -m pytest -m slow
+endif
 
 check: $(VENV)/.dev ## formatting, lint, strict types, documentation snippets
 	@echo "check: format"   && $(BIN)/ruff format --check --quiet .
 	@echo "check: lint"     && $(BIN)/ruff check --quiet .
-	@echo "check: types"    && $(BIN)/pyright
-	@echo "check: snippets" && $(BIN)/python -m pytest tests/house/test_snippets.py
+	@echo "check: types"    && $(BIN)/pyright --pythonpath $(BIN)/python
+	@echo "check: snippets" && $(BIN)/python -m pytest -m "not slow" tests/house/test_snippets.py
 
 fix: $(VENV)/.dev ## format the code and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
