@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.house.snippets import SnippetError, blocks, run_page
 
 ROOT = Path(__file__).parents[2]
