@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tropa
+import tropa.errors
 
 # Heavy or optional: none of it may be loaded before a user needs it.
 LATE = {
@@ -87,3 +88,8 @@ def test_the_import_of_a_room_does_not_replace_an_exported_name(monkeypatch: pyt
 def test_an_unknown_name_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'Agnet'; it exports .*Media"):
         tropa.Agnet
+
+
+def test_every_error_is_exported() -> None:
+    errors = {name for name, value in vars(tropa.errors).items() if isinstance(value, type)}
+    assert errors - set(tropa.__all__) == set()
