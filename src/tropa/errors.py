@@ -50,6 +50,10 @@ class Conflict(StoreError):
     """Somebody else wrote to this thread, or is working on it. Nothing of the refused write was done."""
 
 
+class ThreadWaiting(Conflict):
+    """The thread waits for a person: decide on its proposals (or cancel the run) before it takes a new message."""
+
+
 class ApprovalError(TropaError):
     """A decision cannot be taken: unknown proposal, already decided, or not the one that was shown."""
 

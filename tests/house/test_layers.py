@@ -18,19 +18,19 @@ FLOORS = (
     ("tool", "model", "journal"),
     ("gate", "context"),
     ("session",),
+    ("store",),
     ("agent", "code", "team", "pipeline"),
     ("cli", "serve", "fleet"),
 )
 
 # What the floors do not say: the rooms that read the journal stand beside the tower, with a list of their own.
 BESIDE = {
-    "trail": {"errors", "messages", "events", "journal"},
-    "evals": {"errors", "messages", "events", "journal", "trail"},
-    "store": {"errors", "messages", "events", "tool", "model", "journal", "gate", "context", "trail"},
+    "trail": {"errors", "messages", "events", "model", "journal"},
+    "evals": {"errors", "messages", "events", "model", "journal", "trail"},
 }
 
 # Who may see those: the upper floors.
-SEES_BESIDE = {"agent", "code", "team", "pipeline", "cli", "serve", "fleet"}
+SEES_BESIDE = {"store", "agent", "code", "team", "pipeline", "cli", "serve", "fleet"}
 
 # On one floor: a team is made of agents, an agent may decide in code.
 NEIGHBOURS = {"agent": {"code"}, "team": {"agent", "code", "pipeline"}}

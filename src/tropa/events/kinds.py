@@ -73,13 +73,17 @@ class FieldSet(TypedDict):
 
 
 class ModelRequested(TypedDict):
-    """A request is about to be sent. `tokens` is the counted prompt; both sums are reserved until the reply."""
+    """A request is about to be sent. `tokens` is the counted prompt; both sums (and their cost) are reserved until the reply.
+
+    `closing` is the limit that this last request answers to.
+    """
 
     digest: str
     tokens: int
     exact: bool
     max_output: int
-    closing: NotRequired[bool]
+    cost: NotRequired[float]
+    closing: NotRequired[Stop]
 
 
 class ModelReplied(TypedDict):
@@ -162,6 +166,12 @@ class RunPaused(TypedDict):
     waits: list[Json]
 
 
+class RunCancelling(TypedDict):
+    """Somebody asked the worker that has the run to stop it."""
+
+    by: str
+
+
 class RunFinished(TypedDict):
     """The run is over. `answer` is the event whose message holds it, `output` the validated structured answer."""
 
@@ -189,6 +199,7 @@ Body: TypeAlias = (
     | CallFinished
     | WindowCut
     | RunPaused
+    | RunCancelling
     | RunFinished
 )
 

@@ -67,6 +67,13 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
+class System:
+    """The instruction as rendered for one request. It is counted and trimmed like a message, and never stored."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """A short remark of the runtime to the model (a repeated call, a plan to revise).
 

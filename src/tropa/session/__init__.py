@@ -1,1 +1,26 @@
 """The session: ask, call, note. Every operation is journaled here."""
+
+from tropa.session.opening import Input, begin, reopen
+from tropa.session.outcome import Run, Stopped
+from tropa.session.record import CallRecord, ReplyRecord, RunRecord
+from tropa.session.session import Session, Watcher
+from tropa.session.setup import Field, Setup
+from tropa.session.view import load_record, proposals, run_of
+
+__all__ = [
+    "CallRecord",
+    "Field",
+    "Input",
+    "ReplyRecord",
+    "Run",
+    "RunRecord",
+    "Session",
+    "Setup",
+    "Stopped",
+    "Watcher",
+    "begin",
+    "load_record",
+    "proposals",
+    "reopen",
+    "run_of",
+]

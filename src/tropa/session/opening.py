@@ -1,0 +1,171 @@
+"""Opening a session: a new run of a thread, or the one that was interrupted, paused or ended early."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+
+from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
+from tropa.events import MESSAGE_KINDS, NewEvent, event, message_of
+from tropa.gate import Budget
+from tropa.journal import Head, Journal, new_owner
+from tropa.messages import Json, JsonObject, Media, Text, User, encode
+from tropa.session import repair
+from tropa.session.record import RunRecord
+from tropa.session.session import Session, Watcher
+from tropa.session.setup import Field, Setup
+from tropa.session.view import load_record
+
+_POLL = 0.05
+Input = str | Sequence[Text | Media]
+
+
+async def begin(
+    journal: Journal,
+    thread: str,
+    setup: Setup,
+    input: Input,
+    *,
+    fields: Mapping[str, Json] | None = None,
+    budget: Budget | None = None,
+    dry: bool = False,
+    wait: float = 0.0,
+    watch: Watcher | None = None,
+) -> Session:
+    """Accept a request: from here on its input is on disk. A run that was interrupted is brought in order first.
+
+    Raises:
+        ThreadWaiting: a person must decide first.
+        Conflict: somebody works on the thread, and did not end within `wait` seconds. Nothing was written.
+        UsageError: a field that the agent does not declare.
+    """
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            return await _begin(journal, thread, setup, input, fields or {}, budget, dry=dry, watch=watch)
+        except ThreadWaiting:
+            raise
+        except Conflict:
+            if time.monotonic() >= deadline:
+                raise
+            await asyncio.sleep(_POLL)
+
+
+async def reopen(
+    journal: Journal, thread: str, setup: Setup, *, budget: Budget | None = None, watch: Watcher | None = None
+) -> Session | None:
+    """Go on with the thread's latest run; `None` when there is nothing to go on with (answered, or still waiting).
+
+    Raises `ThreadNotFound`, and `Conflict` when another process works on it.
+    """
+    head = await journal.head(thread)
+    if not head.run:
+        raise ThreadNotFound(f"thread {thread!r} has no run in this store; `tropa trail list` shows the threads")
+    record = await load_record(journal, thread, head.run)
+    if record.finished is not None and record.finished["stop"] == "answered":
+        return None
+    if head.status == "waiting" and not repair.can_go_on(record):
+        return None
+    session = Session(journal, thread, setup, new_owner(), watch=watch)
+    body: JsonObject = {} if budget is None else {"budget": budget.to_json()}
+    resumed = event("run.resumed", body)  # type: ignore[arg-type]
+    await journal.append(thread, head.seq, [resumed], owner=session.owner)
+    await _load(session, await journal.head(thread))
+    return session
+
+
+async def _begin(
+    journal: Journal,
+    thread: str,
+    setup: Setup,
+    input: Input,
+    fields: Mapping[str, Json],
+    budget: Budget | None,
+    *,
+    dry: bool,
+    watch: Watcher | None,
+) -> Session:
+    head = await journal.head(thread)
+    events: list[NewEvent] = []
+    if head.seq == 0:
+        events.append(event("thread.opened", {"version": 1}))
+    elif head.status in {"running", "waiting"}:
+        events += await _put_in_order(journal, head, setup)
+    limits = budget or setup.budget
+    digest, definition = setup.definition
+    run: JsonObject = {"run": f"r{head.seq + len(events) + 1}", "agent": digest, "name": setup.name}
+    if limits.to_json():
+        run["budget"] = limits.to_json()
+    if dry:
+        run["dry"] = True
+    events.append(event("run.started", run))  # type: ignore[arg-type]
+    stored = await journal.fields(thread) if head.seq else {}
+    events += _field_events(setup, stored, fields)
+    parts = (Text(input),) if isinstance(input, str) else tuple(input)
+    events.append(event("message.added", {"message": encode(User(parts))}))
+    session = Session(journal, thread, setup, new_owner(), watch=watch)
+    await journal.append(thread, head.seq, events, owner=session.owner, durable=True, texts={digest: definition})
+    await _load(session, await journal.head(thread))
+    return session
+
+
+async def _put_in_order(journal: Journal, head: Head, setup: Setup) -> list[NewEvent]:
+    """End a run whose process died. Raises `ThreadWaiting` where it waits for a person."""
+    record = await load_record(journal, head.thread, head.run)
+    if waits := repair.waiting(record):
+        raise ThreadWaiting(
+            f"thread {head.thread!r} waits for a decision on {', '.join(waits)}; "
+            "decide with `tropa inbox` (or cancel the run), then go on"
+        )
+    if head.status == "waiting":
+        raise ThreadWaiting(f"thread {head.thread!r} has decisions that were not carried out yet; resume it first")
+    closing = repair.close_calls(head.thread, record, setup.toolbox, "the process ended")
+    for number, entry in enumerate(closing, head.seq + 1):
+        record.apply_new(number, entry, time.time())
+    return [*closing, repair.finished(record, "cancelled", time.time())]
+
+
+def _field_events(setup: Setup, stored: JsonObject, given: Mapping[str, Json]) -> list[NewEvent]:
+    events: list[NewEvent] = []
+    for name, value in given.items():
+        spec = setup.fields.get(name)
+        if spec is None:
+            known = ", ".join(f"`{field}`" for field in setup.fields) or "none"
+            raise UsageError(f"the agent `{setup.name}` has no field `{name}`; its fields: {known}")
+        events += _field_event(name, spec, stored, value)
+    return events
+
+
+def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> list[NewEvent]:
+    before = stored.get(name, spec.default)
+    if spec.reducer == "append":
+        if not isinstance(value, list):
+            raise UsageError(f"the field `{name}` is appended to: pass a list of items, not {value!r:.80}")
+        start: list[NewEvent] = []
+        if name not in stored and spec.default:
+            start = [event("field.set", {"name": name, "op": "set", "value": spec.default})]
+        return [*start, event("field.set", {"name": name, "op": "append", "value": value})]
+    if callable(spec.reducer):
+        return [event("field.set", {"name": name, "op": "set", "value": spec.reducer(before, value), "given": value})]
+    if spec.reducer != "overwrite":
+        raise UsageError(
+            f"the field `{name}` has the reducer {spec.reducer!r}; use 'overwrite', 'append' or a function"
+        )
+    return (
+        [] if name in stored and before == value else [event("field.set", {"name": name, "op": "set", "value": value})]
+    )
+
+
+async def _load(session: Session, head: Head) -> None:
+    """Read what the run needs: its own events, the window's messages, the fields. Never the whole history."""
+    journal, thread = session.journal, session.thread
+    async for entry in journal.events(thread, after=max(0, head.window - 1), until=head.run - 1, kinds=MESSAGE_KINDS):
+        if (message := message_of(entry)) is not None:
+            session.window.append((entry.seq, message))
+    watch, session.watch = session.watch, None
+    session.record = RunRecord()
+    async for entry in journal.events(thread, after=head.run - 1):
+        session.fold(entry)
+    session.watch = watch
+    session.fields = {**session.setup.defaults(), **await journal.fields(thread)}

@@ -1,0 +1,233 @@
+"""One run as a fold over its events. The same fold serves the running session and the one that takes over after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from tropa.events import Event, NewEvent, Stop
+from tropa.gate import Budget, Spent, sha256
+from tropa.messages import Assistant, Call, Json, JsonObject, Notice, Observation, decode
+from tropa.model import Usage
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """What is known of one call."""
+
+    call: str
+    tool: str
+    proposed: JsonObject
+    doubted: JsonObject | None = None
+    decided: JsonObject | None = None
+    attempts: int = 0
+    running: bool = False
+    finished: Observation | None = None
+
+    @property
+    def id_waiting(self) -> str | None:
+        """The proposal that a person must still decide on, if the call waits for one."""
+        if self.finished is not None or self.decided is not None:
+            return None
+        if self.doubted is not None:
+            return cast("str", self.doubted["id"])
+        if self.proposed["verdict"] == "ask" and not self.attempts:
+            return cast("str", self.proposed["id"])
+        return None
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The arguments that would run: as proposed, or as a person edited them."""
+        if self.decided is not None and "arguments" in self.decided:
+            return cast("JsonObject", self.decided["arguments"])
+        return cast("JsonObject", self.proposed["arguments"])
+
+    @property
+    def signature(self) -> str:
+        """Tool and arguments in one digest, whatever the order of the keys."""
+        return sha256([self.tool, self.proposed["arguments"]])
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyRecord:
+    """A reply as it was journaled. `seq` is its event; `closing` is the limit that it answers to, if it does."""
+
+    seq: int
+    message: Assistant
+    finish: str
+    usage: Usage
+    closing: Stop | None = None
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of the reply."""
+        return self.message.calls
+
+    @property
+    def text(self) -> str:
+        """The text of the reply."""
+        return self.message.text
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """A run so far. `apply` takes its events in order, beginning with `run.started`."""
+
+    seq: int = 0
+    budget: Budget = field(default_factory=Budget)
+    dry: bool = False
+    replies: list[ReplyRecord] = field(default_factory=list[ReplyRecord])
+    calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
+    spent: Spent = field(default_factory=Spent)
+    noticed: dict[int, str] = field(default_factory=dict[int, str])
+    """Notices given, by how many replies there were."""
+    over_calls: bool = False
+    """Whether a call was refused because the budget of calls is used up."""
+    cancelling: bool = False
+    finished: JsonObject | None = None
+    _steps: list[str] = field(default_factory=list[str])
+    _stepped: int = 0
+    _open_request: JsonObject | None = None
+    _since: float = 0.0
+    _last: float = 0.0
+
+    def apply(self, event: Event) -> None:
+        """Fold one event. Kinds that do not concern a run are passed over."""
+        body = event.body
+        match event.kind:
+            case "run.started":
+                self.seq = event.seq
+                self.budget = Budget.from_json(cast("JsonObject", body.get("budget", {})))
+                self.dry = bool(body.get("dry"))
+                self._since = event.time
+            case "run.resumed":
+                if "budget" in body:
+                    self.budget = Budget.from_json(cast("JsonObject", body["budget"]))
+                self._lose_request()
+                self._pause_clock(self._last)
+                self._since, self.finished, self.cancelling = event.time, None, False
+                self.over_calls = False
+                # What was said to end the run, or broken off, is no step of the run that goes on.
+                self.replies = [
+                    one for one in self.replies if one.calls or not (one.closing or one.finish == "cancelled")
+                ]
+            case "run.paused":
+                self._pause_clock(event.time)
+            case "run.cancelling":
+                self.cancelling = True
+            case "run.finished":
+                self._lose_request()
+                self._pause_clock(event.time)
+                self.finished = body
+            case "model.requested":
+                self._open_request = body
+                if not body.get("closing"):
+                    self.spent.steps += 1
+            case "model.replied":
+                self._reply(event)
+            case "message.added":
+                if isinstance(message := decode(cast("JsonObject", body["message"])), Notice):
+                    self.noticed[len(self.replies)] = message.text
+            case _:
+                self._call(event)
+        self._last = event.time
+
+    def apply_new(self, seq: int, entry: NewEvent, now: float) -> None:
+        """Fold an event that is about to be appended as number `seq`."""
+        self.apply(Event("", seq, now, entry.kind, entry.body))
+
+    def seconds(self, now: float) -> float:
+        """Working time so far; waiting for people is not counted."""
+        return self.spent.seconds + (max(0.0, now - self._since) if self._since else 0.0)
+
+    def steps(self) -> list[str]:
+        """A digest of each step whose calls all ended: its calls and their results, for repeat detection."""
+        while self._stepped < len(self.replies):
+            records = [self.calls.get(call.id) for call in self.replies[self._stepped].calls]
+            if any(item is None or item.finished is None for item in records):
+                break
+            if records:
+                self._steps.append(sha256([_outcome(cast("CallRecord", item)) for item in records]))
+            self._stepped += 1
+        return self._steps
+
+    def steps_warned(self, notice: str) -> int:
+        """How many steps had been made when the model was last given this notice; 0 for never."""
+        given = max((count for count, text in self.noticed.items() if text == notice), default=0)
+        return sum(1 for reply in self.replies[:given] if reply.calls)
+
+    def rejections(self, signature: str) -> list[CallRecord]:
+        """Calls of this run with this signature that a person rejected (or that were refused since)."""
+        return [
+            item
+            for item in self.calls.values()
+            if item.finished is not None and item.finished.status == "rejected" and item.signature == signature
+        ]
+
+    def open_calls(self) -> Sequence[CallRecord | Call]:
+        """Calls of replies that have no result yet, in order: records, or calls that never reached the gate."""
+        return [
+            self.calls.get(call.id, call)
+            for reply in self.replies
+            for call in reply.calls
+            if call.id not in self.calls or self.calls[call.id].finished is None
+        ]
+
+    def _reply(self, event: Event) -> None:
+        body = event.body
+        usage = Usage.from_json(cast("JsonObject", body["usage"]))
+        message = cast("Assistant", decode(cast("JsonObject", body["message"])))
+        closing = cast("Stop | None", (self._open_request or {}).get("closing"))
+        self.replies.append(ReplyRecord(event.seq, message, cast("str", body["finish"]), usage, closing))
+        self.spent.usage += usage
+        self._open_request = None
+
+    def _call(self, event: Event) -> None:
+        body = event.body
+        if event.kind == "call.proposed":
+            call = cast("str", body["call"])
+            self.calls[call] = CallRecord(call, cast("str", body["tool"]), body)
+            if body.get("reason") == "budget":
+                self.over_calls = True
+            return
+        record = self.calls.get(cast("str", body.get("call", "")))
+        if record is None:
+            return
+        match event.kind:
+            case "call.decided":
+                record.decided = body
+            case "call.doubted":
+                record.doubted, record.decided, record.running = body, None, False
+            case "call.started":
+                if not record.attempts:
+                    self.spent.calls[record.tool] += 1
+                record.attempts, record.running = cast("int", body["attempt"]), True
+                if record.doubted is not None:
+                    record.doubted = None
+            case "call.finished":
+                record.finished = cast("Observation", decode(cast("JsonObject", body["message"])))
+                record.running = False
+            case _:
+                pass
+
+    def _lose_request(self) -> None:
+        """A request that never got its reply counts as spent, all that was reserved for it."""
+        if self._open_request is not None:
+            tokens = cast("int", self._open_request["tokens"])
+            lost = cast("int", self._open_request["max_output"])
+            cost = cast("float | None", self._open_request.get("cost"))
+            self.spent.usage += Usage(tokens, lost, cost=cost, estimated=True)
+            self._open_request = None
+
+    def _pause_clock(self, now: float) -> None:
+        if self._since:
+            self.spent.seconds += max(0.0, now - self._since)
+            self._since = 0.0
+
+
+def _outcome(record: CallRecord) -> list[Json]:
+    observation = cast("Observation", record.finished)
+    # A rejection counts by its status: its text changes between the person's words and the runtime's.
+    value = None if observation.status == "rejected" else observation.value
+    return [record.signature, observation.status, value]

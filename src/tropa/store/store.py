@@ -1,0 +1,146 @@
+"""The store: threads, inbox and trails in one handle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+from tropa.errors import Conflict, ThreadNotFound, UsageError
+from tropa.events import NewEvent
+from tropa.gate import Proposal
+from tropa.journal import Head, Journal, RunRow, SqliteJournal
+from tropa.messages import JsonObject
+from tropa.session import Run, load_record, proposals, repair, run_of
+from tropa.store.decide import decide
+from tropa.store.thread import Thread, read
+from tropa.trail import Trail, trail_of
+
+
+class Store:
+    """What people and programs hold to look at threads and to decide. Agents run on it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+
+    # -- the inbox
+
+    async def pending(self, thread: str | None = None) -> list[Proposal]:
+        """What waits for a person, oldest first; of one thread, or of all."""
+        return await proposals(self.journal, await self.journal.pending(thread))
+
+    async def proposal(self, id: str) -> Proposal:
+        """One proposal. Raises `ApprovalError` when nothing waits under `id`."""
+        from tropa.errors import ApprovalError  # noqa: PLC0415
+
+        rows = await self.journal.pending(id=id)
+        if not rows:
+            raise ApprovalError(f"nothing waits under {id!r}: it is unknown or was decided; `tropa inbox` lists all")
+        return (await proposals(self.journal, rows))[0]
+
+    async def approve(self, id: str, *, by: str, edit: JsonObject | None = None, reason: str | None = None) -> Proposal:
+        """Let exactly this call run, once; with `edit`, with these arguments instead. See `decide`."""
+        decision: Literal["approve", "edit"] = "approve" if edit is None else "edit"
+        return await decide(self.journal, id, decision, by=by, edit=edit, reason=reason)
+
+    async def reject(self, id: str, *, by: str, reason: str | None = None) -> Proposal:
+        """Do not let the call run; the model is told the reason. See `decide`."""
+        return await decide(self.journal, id, "reject", by=by, reason=reason)
+
+    async def resolve(
+        self, id: str, outcome: Literal["done", "not_done", "retry"], *, by: str, reason: str | None = None
+    ) -> Proposal:
+        """Say what became of a call whose outcome is unknown. See `decide`."""
+        return await decide(self.journal, id, outcome, by=by, reason=reason)
+
+    # -- threads, runs, trails
+
+    async def thread(self, id: str) -> Thread:
+        """A thread with its state. Raises `ThreadNotFound`."""
+        return await read(self.journal, id)
+
+    async def threads(self, limit: int = 100, status: str | None = None) -> list[Head]:
+        """Threads, the one that changed last first."""
+        return await self.journal.threads(limit, status)
+
+    async def run(self, thread: str) -> Run:
+        """The latest run of a thread as it stands. Raises `ThreadNotFound`."""
+        return await run_of(self.journal, thread)
+
+    async def runs(self, thread: str | None = None, limit: int = 100) -> list[RunRow]:
+        """Runs, newest first."""
+        return await self.journal.runs(thread, limit)
+
+    async def trail(self, thread: str) -> Trail:
+        """Everything that happened on a thread. Raises `ThreadNotFound`."""
+        if not (await self.journal.head(thread)).seq:
+            raise ThreadNotFound(f"there is no thread {thread!r} in this store; `tropa trail list` shows them")
+        return trail_of(thread, [entry async for entry in self.journal.events(thread)])
+
+    async def cancel(self, thread: str, *, by: str) -> Run:
+        """End the thread's run. A worker that has it stops within seconds; a parked run ends here and now.
+
+        Harmless when the run is over. Open approvals are closed as not run. Raises `ThreadNotFound`.
+        """
+        while True:
+            head = await self.journal.head(thread)
+            if not head.run:
+                raise ThreadNotFound(f"thread {thread!r} has no run in this store")
+            if head.status not in {"running", "waiting"}:
+                return await run_of(self.journal, thread)
+            record = await load_record(self.journal, thread, head.run)
+            closing = repair.close_calls(thread, record, None, f"cancelled by {by}")
+            for seq, entry in enumerate(closing, head.seq + 1):
+                record.apply_new(seq, entry, time.time())
+            owner = f"|||cancel by {by}"
+            try:
+                await self.journal.append(
+                    thread,
+                    head.seq,
+                    [*closing, repair.finished(record, "cancelled", time.time())],
+                    owner=owner,
+                    release=True,
+                    durable=True,
+                )
+            except Conflict:
+                if head.owner is None:
+                    continue
+                wish = NewEvent("run.cancelling", {"by": by})
+                try:
+                    await self.journal.append(thread, head.seq, [wish], durable=True)
+                except Conflict:
+                    continue
+            return await run_of(self.journal, thread)
+
+    async def close(self) -> None:
+        """Let go of the journal; harmless when called twice."""
+        await self.journal.close()
+
+
+def connect(url: str | Path) -> Store:
+    """A store by its URL: `sqlite:///trail.db`, a path, or `:memory:`. See `open` for the usual way."""
+    text = str(url)
+    if text == ":memory:":
+        return Store(SqliteJournal(text))
+    scheme, colon, rest = text.partition("://")
+    if not colon:
+        return Store(SqliteJournal(text))
+    if scheme == "sqlite":
+        # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy writes them
+        return Store(SqliteJournal(rest.removeprefix("/") or ":memory:"))
+    raise UsageError(f"cannot open the store {text!r}: use `sqlite:///FILE`, a file's path, or `:memory:`")
+
+
+@asynccontextmanager
+async def open(url: str | Path) -> AsyncGenerator[Store]:
+    """Open a store, and close it at the end: `async with tropa.open("sqlite:///trail.db") as store`.
+
+    Raises `UsageError` for a URL of another kind, `StoreError` when the store cannot be opened.
+    """
+    store = connect(url)
+    try:
+        yield store
+    finally:
+        await store.close()
