@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tropa.agent import Agent
     from tropa.errors import (
         ApprovalError,
         BudgetError,
@@ -27,41 +28,69 @@ if TYPE_CHECKING:
         StoreError,
         StoreTooNew,
         ThreadNotFound,
+        ThreadWaiting,
         ToolDefinitionError,
         ToolFailed,
         TropaError,
         UsageError,
     )
+    from tropa.gate import Budget, Origin, Proposal, Proposed, Ruling
     from tropa.messages import Assistant, Call, Data, Media, Message, Notice, Observation, Reasoning, Text, User
+    from tropa.model import Model, Price, Profile, Usage
+    from tropa.session import Field, Run
+    from tropa.store import Store, Thread, open
+    from tropa.tool import Tool, Toolbox, ToolContext, tool
+    from tropa.trail import Trail
 
 __all__ = [
+    "Agent",
     "ApprovalError",
     "Assistant",
+    "Budget",
     "BudgetError",
     "Call",
     "Conflict",
     "ContextTooSmall",
     "CorruptStore",
     "Data",
+    "Field",
     "InvalidArguments",
     "Media",
     "Message",
     "MissingExtra",
+    "Model",
     "ModelError",
     "NotStorable",
     "Notice",
     "Observation",
+    "Origin",
+    "Price",
+    "Profile",
+    "Proposal",
+    "Proposed",
     "Reasoning",
     "ReplayMismatch",
+    "Ruling",
+    "Run",
+    "Store",
     "StoreError",
     "StoreTooNew",
     "Text",
+    "Thread",
     "ThreadNotFound",
+    "ThreadWaiting",
+    "Tool",
+    "ToolContext",
     "ToolDefinitionError",
     "ToolFailed",
+    "Toolbox",
+    "Trail",
     "TropaError",
+    "Usage",
     "UsageError",
     "User",
+    "open",
+    "tool",
 ]
 
 _ROOMS = {
@@ -79,6 +108,7 @@ _ROOMS = {
         "StoreError",
         "StoreTooNew",
         "ThreadNotFound",
+        "ThreadWaiting",
         "ToolDefinitionError",
         "ToolFailed",
         "TropaError",
@@ -96,6 +126,13 @@ _ROOMS = {
         "Text",
         "User",
     ),
+    "agent": ("Agent",),
+    "gate": ("Budget", "Origin", "Proposal", "Proposed", "Ruling"),
+    "model": ("Model", "Price", "Profile", "Usage"),
+    "session": ("Field", "Run"),
+    "store": ("Store", "Thread", "open"),
+    "tool": ("Tool", "ToolContext", "Toolbox", "tool"),
+    "trail": ("Trail",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
