@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from tropa.messages import JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a frozen one costs a third of a microsecond more to make, as much as validating the call itself.
+@dataclass(slots=True)
 class Arguments:
     """The arguments of one call after validation.
 

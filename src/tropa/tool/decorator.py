@@ -13,7 +13,7 @@ from tropa.messages import JsonObject
 from tropa.tool.definition import Tool, is_generator, snake
 from tropa.tool.docstring import describe
 from tropa.tool.hints import Hints
-from tropa.tool.signature import read
+from tropa.tool.signature import is_partial, read
 from tropa.tool.signature_check import SignatureCheck
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def tool(
         ToolDefinitionError: A parameter cannot be described to a model; the message names it.
     """
     frame = inspect.currentframe()
-    scope = _scope(frame.f_back if frame else None)
+    around = frame.f_back if frame else None
+    module, local = around.f_globals if around else None, _scope(around)
     hints = Hints(read_only, destructive, idempotent, open_world)
 
     def define(what: Callable[..., object]) -> object:
@@ -111,7 +112,9 @@ def tool(
         text, words = describe(called.__doc__)
         if not text and called is not what:
             text = describe(what.__doc__)[0]
-        signature = read(own, called, scope, skip_first=method)
+        # Local names count only where the function was written in that very module.
+        here = module is not None and getattr(inspect.unwrap(called), "__globals__", None) is module
+        signature = read(own, called, local if here else {}, skip_first=method)
         check = SignatureCheck(own, signature, words, arguments=arguments, secret=secret, strict=strict)
         made = Tool(
             own,
@@ -141,15 +144,15 @@ def _function(what: Callable[..., object]) -> tuple[Callable[..., object], bool]
     """What is really called, and whether its first parameter is the instance."""
     if isinstance(what, staticmethod):
         return cast("staticmethod[..., object]", what).__func__, False
-    if isinstance(what, type) or not (inspect.isroutine(what) or isinstance(what, functools.partial)):
+    if inspect.ismethod(what) or is_partial(what):
+        return what, False
+    if isinstance(what, type) or not inspect.isroutine(what):
         called = inspect.getattr_static(what if isinstance(what, type) else type(what), "__call__", None)
         if isinstance(called, Tool):
             raise ToolDefinitionError(f"`{_name(what)}` has a decorated `__call__`; decorate one of the two")
         if not inspect.isfunction(called):
             raise ToolDefinitionError(f"`{what!r:.80}` cannot be called; a tool is a function, or has `__call__`")
         return called, True
-    if inspect.ismethod(what) or isinstance(what, functools.partial):
-        return what, False
     try:
         first = next(iter(inspect.signature(what).parameters), None)
     except (TypeError, ValueError):
@@ -158,7 +161,7 @@ def _function(what: Callable[..., object]) -> tuple[Callable[..., object], bool]
 
 
 def _name(what: Callable[..., object]) -> str:
-    if isinstance(what, functools.partial):
+    if is_partial(what):
         return _name(cast("functools.partial[object]", what).func)
     own = getattr(what, "__name__", None)
     if isinstance(what, type):

@@ -29,7 +29,7 @@ class Check(Protocol):
 
     schema: JsonObject
 
-    def __call__(self, arguments: JsonObject) -> Arguments:
+    def check(self, arguments: JsonObject, /) -> Arguments:
         """The checked arguments. Raises `InvalidArguments`."""
         ...
 
@@ -39,6 +39,13 @@ class Tool:
 
     `timeout` is in seconds. `digest` is SHA-256 over name, version, description, schema and hints: it changes when what
     a human was told about the tool changes. Calling a tool calls its function, as if it were not decorated.
+    """
+
+    validate: Callable[[JsonObject], Arguments]
+    """Check the arguments of a call, with coercion by the declared types where plain validation failed.
+
+    Raises `InvalidArguments` with a text that a model can act on; secret values are never in it. It is the check's own
+    function, without a method around it, since this is the hottest path of a tool.
     """
 
     def __init__(
@@ -72,7 +79,7 @@ class Tool:
         self.examples: tuple[JsonObject, ...] = tuple(examples)
         self.function = function
         self.method = method
-        self._check = check
+        self.validate = check.check
         self._signature = signature
         self._refuse_nonsense()
         self.digest = self._digest()
@@ -101,13 +108,6 @@ class Tool:
         bound.function = self.function.__get__(instance)
         bound.method = False
         return bound
-
-    def validate(self, arguments: JsonObject) -> Arguments:
-        """Check the arguments of a call, with coercion by the declared types where plain validation failed.
-
-        Raises `InvalidArguments` with a text that a model can act on. Secret values are never in it.
-        """
-        return self._check(arguments)
 
     async def run(self, arguments: Arguments, context: ToolContext) -> Result:
         """Run the function with checked arguments. Whatever it raises is in the result; cancellation goes through.
@@ -192,7 +192,7 @@ class Tool:
                 raise ToolDefinitionError(f"`secret` of tool `{self.name}` names `{parameter}`, which is no parameter")
         for example in self.examples:
             try:
-                self._check(example)
+                self.validate(example)
             except InvalidArguments as error:
                 raise ToolDefinitionError(f"an example of tool `{self.name}` is not a valid call: {error}") from None
 

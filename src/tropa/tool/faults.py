@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import quote
 
-from tropa.errors import InvalidArguments
-from tropa.messages import Json, JsonObject
+from tropa.errors import InvalidArguments, NotStorable
+from tropa.messages import Json, JsonObject, dumps
 from tropa.tool.shape import Path
 
 MASK = "•••"
@@ -47,8 +47,17 @@ def _sentence(path: Path, given: bool, allowed: list[str], arguments: JsonObject
         return words
     if not given:
         return f"`{dotted(path)}` {words}"
-    shown = MASK if path[0] in secret else shorten(repr(at(arguments, path)))
-    return f"`{dotted(path)}` is {shown}, expected {words}"
+    shown = MASK if path[0] in secret else shorten(_quoted(at(arguments, path)))
+    return (
+        f"`{dotted(path)}` is {shown}, {words}"
+        if words.startswith("which ")
+        else f"`{dotted(path)}` is {shown}, expected {words}"
+    )
+
+
+def _quoted(value: Json) -> str:
+    """Python's way, but for the three words that JSON spells otherwise: a model reads JSON."""
+    return dumps(value) if value is None or isinstance(value, bool) else repr(value)
 
 
 def dotted(path: Sequence[str | int]) -> str:
@@ -89,6 +98,11 @@ def unknown(path: Path, names: Sequence[str]) -> Fault:
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     hint = f"did you mean `{near[0]}`?" if near else f"allowed: {listed}" if names else "none is allowed"
     return Fault(path, f"is not an argument; {hint}", given=False)
+
+
+def not_json(error: NotStorable) -> InvalidArguments:
+    """The error for arguments that a program gave and JSON cannot carry."""
+    return InvalidArguments(f"the arguments are not plain JSON: {str(error).replace('`value.', '`', 1)}")
 
 
 def missing(path: Path) -> Fault:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -47,13 +48,13 @@ def to_parts(value: object) -> Parts:
     if isinstance(value, Media):
         return (value,)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return (_file(value),)
+        return (_file(bytes(cast("bytes", value))),)
     if isinstance(value, (list, tuple)) and any(
         isinstance(item, (Media, bytes)) for item in cast("list[object]", value)
     ):
         parts = [_item(item, f"result[{index}]") for index, item in enumerate(cast("Sequence[object]", value))]
         return tuple(part for some in parts for part in some)
-    return _with_media(value, "result")
+    return _with_media(cast("object", value), "result")
 
 
 def _item(value: object, path: str) -> Parts:
@@ -68,8 +69,8 @@ def _with_media(value: object, path: str) -> Parts:
     return (Data(plain), *media)
 
 
-def _file(value: bytes | bytearray | memoryview) -> Media:
-    return Media("application/octet-stream", bytes(value))
+def _file(value: bytes) -> Media:
+    return Media("application/octet-stream", value)
 
 
 def _plain(value: object, path: str, media: list[Media], above: tuple[int, ...]) -> Json:
@@ -84,7 +85,7 @@ def _plain(value: object, path: str, media: list[Media], above: tuple[int, ...])
     if isinstance(value, (Decimal, UUID, PurePath)):
         return str(value)
     if isinstance(value, (Media, bytes, bytearray, memoryview)):
-        found = value if isinstance(value, Media) else _file(value)
+        found = value if isinstance(value, Media) else _file(bytes(cast("bytes", value)))
         media.append(found)
         return f"[attached: {found.name or found.media_type}]"
     if id(value) in above or len(above) > _DEPTH:
@@ -97,8 +98,8 @@ def _plain(value: object, path: str, media: list[Media], above: tuple[int, ...])
         return _object(members, path, media, above)
     if isinstance(value, Mapping):
         return _object(cast("Mapping[object, object]", value), path, media, above)
-    if isinstance(value, Set):
-        items = [_plain(item, f"{path}{{}}", media, above) for item in cast("Set[object]", value)]
+    if isinstance(value, AbstractSet):
+        items = [_plain(item, f"{path}{{}}", media, above) for item in cast("AbstractSet[object]", value)]
         return sorted(items, key=dumps)
     if isinstance(value, Sequence):
         return [_plain(v, f"{path}[{i}]", media, above) for i, v in enumerate(cast("Sequence[object]", value))]
@@ -143,7 +144,8 @@ def _foreign(value: object, path: str, media: list[Media], above: tuple[int, ...
     listed = getattr(value, "tolist", None)
     if callable(listed) and not isinstance(value, type):
         return _plain(listed(), path, media, above)
-    if not isinstance(value, Iterator):
+    lazy = isinstance(value, Iterator)
+    if not lazy:
         try:
             return _plain(to_jsonable_python(value, inf_nan_mode="constants"), path, media, above)
         except (PydanticSerializationError, ValueError, RecursionError):

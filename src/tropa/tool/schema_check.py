@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from tropa.errors import InvalidArguments, ToolDefinitionError
-from tropa.messages import Json, JsonObject
+from tropa.errors import NotStorable, ToolDefinitionError
+from tropa.messages import Json, JsonObject, dumps
 from tropa.tool.arguments import Arguments
-from tropa.tool.faults import Fault, missing, refusal, unknown
+from tropa.tool.faults import Fault, missing, not_json, refusal, unknown
 from tropa.tool.shape import coerce, follow, resolve
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _VALUES = ("enum", "const", "default", "examples")
 _OPEN = ("additionalProperties", "unevaluatedProperties", "patternProperties")
+_ONE_OF = "one of "
 _COMBINED = ("allOf", "anyOf", "oneOf", "if", "$ref", "dependentSchemas")
 
 
@@ -34,21 +35,26 @@ class SchemaCheck:
             _check_reference(tool, closed, reference)
         self._validator = _build(tool, closed)
         self._is_valid: Callable[[object], bool] = self._validator.is_valid
+        # Where any value is allowed, the validator lets through what is not JSON, and the record would not take it.
+        self.check: Callable[[JsonObject], Arguments] = self._slow if _untyped(closed) else _fast(self)
         self.schema: JsonObject = {key: value for key, value in closed.items() if key != "$schema"}
 
-    def __call__(self, arguments: JsonObject) -> Arguments:
-        """The checked arguments. Raises `InvalidArguments`."""
+    def _slow(self, arguments: JsonObject) -> Arguments:
         try:
-            if self._is_valid(arguments):
-                return Arguments(arguments, arguments)  # type: ignore[arg-type]
-        except ValueError as error:
-            raise InvalidArguments(f"the arguments are not plain JSON: {error}") from None
+            dumps(arguments)
+        except NotStorable as error:
+            raise not_json(error) from None
+        if self._is_valid(arguments):
+            return Arguments(arguments, cast("dict[str, object]", arguments))
         if not self.strict:
-            given, arguments = arguments, cast("JsonObject", coerce(self.schema, self.schema, arguments))
-            if arguments is not given and self._is_valid(arguments):
-                return Arguments(arguments, arguments)  # type: ignore[arg-type]
+            arguments = cast("JsonObject", coerce(self.schema, self.schema, arguments))
+            if self._is_valid(arguments):
+                return Arguments(arguments, cast("dict[str, object]", arguments))
         faults = [fault for error in self._validator.iter_errors(arguments) for fault in self._faults(error)]
-        raise refusal(faults, arguments, self.secret)
+        # An enumeration says more than the type of its members.
+        listed = {fault.path for fault in faults if fault.allowed.startswith(_ONE_OF)}
+        told = [fault for fault in faults if fault.path not in listed or fault.allowed.startswith(_ONE_OF)]
+        raise refusal(told, arguments, self.secret)
 
     def _faults(self, error: ValidationError) -> Iterator[Fault]:
         path = tuple(error.instance_path)
@@ -64,13 +70,13 @@ class SchemaCheck:
             case "type":
                 yield Fault(path, " or ".join(_article(name) for name in cast("Sequence[str]", detail["types"])))
             case "enum":
-                yield Fault(path, "one of " + _options(cast("Sequence[object]", detail["options"])))
+                yield Fault(path, _ONE_OF + _options(cast("Sequence[object]", detail["options"])))
             case "const":
                 yield Fault(path, repr(detail["value"]))
             case "anyOf" | "oneOf":
                 yield from self._branches(path, cast("Sequence[Sequence[ValidationError]]", detail.get("context", ())))
             case _:
-                yield Fault(path, "that it " + _rule(error.message))
+                yield Fault(path, f"which {_rule(error.message)}")
 
     def _branches(self, path: tuple[str | int, ...], branches: Sequence[Sequence[ValidationError]]) -> Iterator[Fault]:
         """What would have been right in each branch; branches of another type are only named."""
@@ -91,10 +97,26 @@ class SchemaCheck:
                 if step == "$ref":
                     node = cast("Json", resolve(self.schema, node))
                     continue
-                node = node[step]  # type: ignore[index,call-overload]
+                node = cast("JsonObject", node)[cast("str", step)]
         except (LookupError, TypeError):
             return []
         return list(cast("JsonObject", node.get("properties", {}))) if isinstance(node, dict) else []
+
+
+def _fast(check: SchemaCheck) -> Callable[[JsonObject], Arguments]:
+    """The way of a call that is valid as it is: a closure, since each look-up on `self` costs as much as a rule."""
+    is_valid, slow = check._is_valid, check._slow  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    make = cast("Callable[[JsonObject, JsonObject], Arguments]", Arguments)
+
+    def validate(arguments: JsonObject) -> Arguments:
+        try:
+            if is_valid(arguments):
+                return make(arguments, arguments)
+        except ValueError:
+            pass
+        return slow(arguments)
+
+    return validate
 
 
 def _as_object(tool: str, schema: JsonObject) -> JsonObject:
@@ -121,6 +143,27 @@ def _references(node: Json) -> Iterator[str]:
     elif isinstance(node, list):
         for item in node:
             yield from _references(item)
+
+
+def _untyped(node: Json) -> bool:
+    """Whether some value is not bound to a type; wrong only in the safe direction."""
+    if not isinstance(node, dict):
+        return node is not False
+    if not any(key in node for key in ("type", "enum", "const", "$ref", "anyOf", "oneOf")):
+        return True
+    parts = [*cast("JsonObject", node.get("properties", {})).values()]
+    for keyword in ("$defs", "definitions"):
+        parts += cast("JsonObject", node.get(keyword, {})).values()
+    for keyword in ("anyOf", "oneOf"):
+        parts += cast("list[Json]", node.get(keyword, []))
+    kinds = node.get("type", ())
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if "array" in cast("Sequence[str]", kinds):
+        parts.append(node.get("items", True))
+    if "object" in cast("Sequence[str]", kinds):
+        parts.append(node.get("additionalProperties", node.get("unevaluatedProperties", True)))
+        parts += cast("JsonObject", node.get("patternProperties", {})).values()
+    return any(_untyped(part) for part in parts)
 
 
 def _check_reference(tool: str, root: JsonObject, reference: str) -> None:

@@ -48,7 +48,7 @@ def read(tool: str, function: Callable[..., object], scope: Mapping[str, object]
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
         raise ToolDefinitionError(f"`{tool}` has no readable signature ({error}); wrap it in a `def`") from None
-    source = inspect.unwrap(cast("functools.partial[object]", function).func if _partial(function) else function)
+    source = inspect.unwrap(cast("functools.partial[object]", function).func if is_partial(function) else function)
     names = _names(source, scope)
     parameters: list[Parameter] = []
     injected: list[str] = []
@@ -75,7 +75,8 @@ def is_context(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, ToolContext)
 
 
-def _partial(function: object) -> bool:
+def is_partial(function: object) -> bool:
+    """Whether `function` is another one with some of its arguments filled in."""
     return isinstance(function, functools.partial)
 
 

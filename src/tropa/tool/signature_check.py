@@ -11,10 +11,10 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
-from tropa.errors import InvalidArguments, NotStorable, ToolDefinitionError
+from tropa.errors import NotStorable, ToolDefinitionError
 from tropa.messages import Json, JsonObject, dumps
 from tropa.tool.arguments import Arguments
-from tropa.tool.faults import Fault, missing, refusal, unknown
+from tropa.tool.faults import Fault, missing, not_json, refusal, unknown
 from tropa.tool.shape import Path, coerce, stray
 from tropa.tool.signature import Parameter, Signature
 
@@ -62,7 +62,7 @@ class SignatureCheck:
         self._nested = any(key in dumps(self.schema) for key in ('"$ref"', '"properties":{"')) and _deep(self.schema)
         self._parse = self._model.__pydantic_validator__.validate_json
 
-    def __call__(self, arguments: JsonObject) -> Arguments:
+    def check(self, arguments: JsonObject) -> Arguments:
         """The checked arguments. Raises `InvalidArguments`."""
         try:
             return self._check(arguments)
@@ -82,7 +82,7 @@ class SignatureCheck:
         try:
             text = dumps(arguments)
         except NotStorable as error:
-            raise InvalidArguments(f"the arguments are not plain JSON: {error}") from None
+            raise not_json(error) from None
         instance = cast("BaseModel", self._parse(text, strict=True))
         if self._nested and (found := stray(self.schema, self.schema, arguments)):
             raise refusal([unknown(*found)], arguments, self.secret)
@@ -103,7 +103,7 @@ def _model(tool: str, signature: Signature, words: Mapping[str, str]) -> tuple[t
         fields[f"p{number}"] = _field(parameter, words.get(parameter.name))
     config = ConfigDict(extra="forbid", title=tool)
     try:
-        model = create_model("Arguments", __config__=config, **fields)  # type: ignore[call-overload]
+        model = cast("type[BaseModel]", create_model("Arguments", __config__=config, **fields))  # type: ignore[call-overload]
     except Exception as error:
         raise _blame(tool, signature.parameters, error) from error
     return model, {f"p{number}": parameter.name for number, parameter in enumerate(signature.parameters)}
@@ -192,7 +192,7 @@ def _blame(tool: str, parameters: Sequence[Parameter], error: Exception) -> Tool
     """The error that names the first parameter which cannot be described on its own."""
     for parameter in parameters:
         try:
-            TypeAdapter(parameter.annotation).json_schema(schema_generator=_Schema)
+            TypeAdapter(cast("type", parameter.annotation)).json_schema(schema_generator=_Schema)
         except PydanticUserError as fault:
             text = fault.message.partition("\n")[0]
             return ToolDefinitionError(
@@ -239,7 +239,7 @@ def _real(location: Sequence[str | int], arguments: JsonObject, kind: str) -> Pa
             value = value.get(step)
             path.append(step)
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
+            value = cast("list[Json]", value)[step]
             path.append(step)
     return tuple(path)
 

@@ -97,7 +97,7 @@ def tools_of(source: ToolSource) -> tuple[Tool, ...]:
     if found:
         return found
     if callable(source):
-        return (cast("Tool", tool(cast("Callable[..., object]", source))),)
+        return (tool(source),)
     raise ToolDefinitionError(f"{source!r:.80} is no tool: give a function, or an object with methods under `@tool`")
 
 
