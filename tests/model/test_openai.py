@@ -449,7 +449,12 @@ async def test_j05_no_secret_is_in_an_error_or_a_representation():
     closed = OpenAI("m", base_url=server.url.replace("//", "//user:pw-9@"), api_key="sk-TEST-123", retries=0)
     with pytest.raises(ModelError, match=rf"127\.0\.0\.1:{server.port}") as refused:
         await reply_of(closed)
-    shown = "".join(map(str, [caught.value, refused.value, repr(model), vars(model), caught.value.__cause__]))
+    shown = "".join(
+        map(
+            str,
+            [caught.value, refused.value, repr(model), vars(model), vars(model._connection), caught.value.__cause__],
+        )
+    )
     assert "HTTP 401" in shown
     for secret in ("sk-TEST-123", "pw-9", "T-9", token):
         assert secret not in shown
@@ -524,8 +529,15 @@ def test_one_instance_serves_several_event_loops_in_turn():
         nonlocal model
         async with Server([says()]) as server:
             model = OpenAI("m", base_url=server.url) if model is None else model
-            model._url = server.url
+            model._connection.url = server.url
             assert (await reply_of(model)).text == "fine"
 
     anyio.run(once)
     anyio.run(once)
+
+
+async def test_a_web_page_is_no_answer_and_the_remedy_is_named():
+    async with Server([Answer(b"<html>Welcome</html>", type="text/html")]) as server:
+        with pytest.raises(ModelError, match="web page; check the model's name and the base URL"):
+            await reply_of(OpenAI("m", base_url=server.url))
+    assert len(server.asked) == 1

@@ -33,25 +33,37 @@ _REMEDIES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"not support tools|tool choice requires|does not support function", re.IGNORECASE),
         "use a profile with `native_tools=False`",
     ),
-    (re.compile(r"image", re.IGNORECASE), "use a profile with `images=False`"),
+    (re.compile(r"image_url|image input|vision|support images?", re.IGNORECASE), "use a profile with `images=False`"),
 )
 
 
 class Failure(Exception):
-    """A request that failed: `status` is `None` where no answer came, `text` is the server's own words."""
+    """A request that failed: `status` is `None` where no answer came, `text` is the server's own words.
+
+    `final` says that the same request will fail again.
+    """
 
     def __init__(
-        self, text: str, *, status: int | None = None, headers: Mapping[str, str] | None = None, param: str = ""
+        self,
+        text: str,
+        *,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        param: str = "",
+        final: bool = False,
     ) -> None:
         super().__init__(text)
         self.text = text
         self.status = status
         self.headers = headers or {}
         self.param = param
+        self.final = final
 
     @property
     def retryable(self) -> bool:
         """Whether sending the same request again may help."""
+        if self.final:
+            return False
         if self.status is None or self.status >= 500:
             return True
         return self.status in RETRIED and not (self.status == 429 and is_quota(self.text))
@@ -93,7 +105,7 @@ def model_error(failure: Failure, *, name: str, where: str, attempts: int, secre
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
     """`text` with every secret, and everything that looks like a key, replaced."""
-    for secret in sorted((secret for secret in secrets if secret), key=len, reverse=True):
+    for secret in sorted((secret for secret in secrets if len(secret) > 2), key=len, reverse=True):
         text = text.replace(secret, "***")
     return _SECRET.sub("***", text)
 
@@ -111,6 +123,8 @@ def _sent(name: str, body: JsonObject) -> bool:
 def _remedy(failure: Failure) -> str | None:
     if failure.status in (401, 403):
         return "check the API key"
-    if failure.status is None or failure.status == 404 or failure.status in RETRIED:
+    if failure.status == 404 or failure.final:
+        return "check the model's name and the base URL, which usually ends in `/v1`"
+    if failure.status is None or failure.status in RETRIED:
         return None
     return next((remedy for pattern, remedy in _REMEDIES if pattern.search(failure.text)), None)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import cast
 
 import anyio
-from anyio.lowlevel import RunVar
 
 from tropa.errors import UsageError
 from tropa.messages import JsonObject, dumps
 from tropa.model.accounting import read_usage
 from tropa.model.assemble import Assembly
 from tropa.model.body import chat_body
+from tropa.model.connection import Connection, body_of, failure_of
 from tropa.model.estimate import estimate_body, estimate_text, with_margin
 from tropa.model.failures import Failure, model_error, refused_parameter
 from tropa.model.prices import price_of
@@ -29,17 +27,6 @@ from tropa.model.retry import Pace, backoff, retry_after
 from tropa.model.served import ServedCounter
 from tropa.model.sse import Events
 from tropa.model.usage import Price
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-_LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104  # compared with, never bound to
-
-
-class _Response(Protocol):
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-    def iter_bytes(self) -> AsyncIterator[bytes]: ...
 
 
 class OpenAI:
@@ -79,34 +66,27 @@ class OpenAI:
         self.profile = profile or Profile()
         self.retries = retries
         self.max_wait = max_wait
-        self.timeout = timeout
         self._model = name
-        self._url, self._headers, self._password = _without_userinfo(url, dict(headers or {}))
         key = api_key or os.environ.get("OPENAI_API_KEY") or ("" if url is None else "none")
         if not key:
             raise UsageError(
                 f"model `{self.name}` needs a key: set OPENAI_API_KEY, or name a server as in "
                 f"`openai:{name}@http://localhost:8080/v1`"
             )
-        self._key = _Secret(key)
-        self._host = "api.openai.com" if self._url is None else urlsplit(self._url).netloc
-        local = self._url is not None and urlsplit(self._url).hostname in _LOOPBACK
-        if price is None and not local:
-            price = price_of(name, provider="openai") if self._url is None else price_of(name, url=self._url)
+        self._connection = Connection(url, key, headers or {}, timeout)
+        if price is None and not self._connection.local:
+            price = price_of(name, provider="openai" if url is None else None, url=self._connection.url)
         self.price = price
         self._refused: set[str] = set()
         self._ratio = 1.0
-        self._served = None if self._url is None else ServedCounter(self._url, self._post)
-        # a connection and a lock belong to the event loop that made them, and a script may run several in turn
-        self._client: RunVar[AsyncOpenAI] = RunVar(f"client of {self.name}")
-        self._pace: RunVar[Pace] = RunVar(f"pace of {self.name}")
+        self._served = None if url is None else ServedCounter(self._connection.url or url, self._connection.post)
 
     def __repr__(self) -> str:
-        return f"OpenAI({self._model!r}, at {self._host})"
+        return f"OpenAI({self._model!r}, at {self._connection.host})"
 
     async def ask(self, request: Request) -> AsyncIterator[Delta | Reply]:
         """Stream a reply. Raises `ModelError` with status and the server's words, never with a secret."""
-        pace = self._paced()
+        pace = self._connection.pace
         warnings: list[str] = []
         attempt = 0
         while True:
@@ -121,15 +101,20 @@ class OpenAI:
             except Failure as failure:
                 refused = None if assembly.started else refused_parameter(failure, body, request.options)
                 if refused:
+                    if refused not in self._refused:  # another ask at the same time may have found it out first
+                        warnings.append(f"{self._connection.host} refuses `{refused}`; it is no longer sent")
                     self._refused.add(refused)
-                    warnings.append(f"{self._host} refuses `{refused}`; it is no longer sent")
                     continue
                 attempt += 1
                 last = assembly.started or attempt >= min(self.retries + 1, failure.tries or self.retries + 1)
                 if last or not failure.retryable:
                     # `from None`: the SDK's own error holds the request with its headers
                     raise model_error(
-                        failure, name=self.name, where=self._host, attempts=attempt, secrets=self._secrets()
+                        failure,
+                        name=self.name,
+                        where=self._connection.host,
+                        attempts=attempt,
+                        secrets=self._connection.secrets,
                     ) from None
                 if failure.status != 429:
                     await anyio.sleep(self._wait(failure, attempt))
@@ -144,31 +129,30 @@ class OpenAI:
 
     async def close(self) -> None:
         """Close the connections of this event loop."""
-        try:
-            client = self._client.get()
-        except LookupError:
-            return
-        await client.close()
+        await self._connection.close()
 
     async def _stream(self, body: JsonObject, assembly: Assembly, pace: Pace, attempt: int) -> AsyncGenerator[Delta]:
         async with AsyncExitStack() as stack:
             async with pace.turn():
                 try:
-                    response = await stack.enter_async_context(self._open(body))
+                    response = await stack.enter_async_context(self._connection.chat(body))
                 except Exception as error:
-                    failure = _failure(error)
+                    failure = failure_of(error)
                     if failure.status == 429 and failure.retryable:
                         pace.hold(self._wait(failure, attempt))
                     raise failure from None
             pace.free()
-            if "json" in response.headers.get("content-type", ""):
+            kind = response.headers.get("content-type", "")
+            if "html" in kind:
+                raise Failure("the server answered with a web page", final=True)
+            if "json" in kind:
                 # a server that does not stream answers whole
-                whole = b"".join([chunk async for chunk in _body(response)])
+                whole = b"".join([chunk async for chunk in body_of(response)])
                 for delta in assembly.feed(_chunk(whole.decode(errors="replace"))):
                     yield delta
                 return
             events = Events()
-            async for piece in _body(response):
+            async for piece in body_of(response):
                 for data in events.feed(piece):
                     if data == "[DONE]":
                         return
@@ -181,14 +165,6 @@ class OpenAI:
                     yield delta
             if assembly.ended is None:
                 raise Failure("the stream ended in the middle of a reply")
-
-    def _open(self, body: JsonObject) -> AbstractAsyncContextManager[_Response]:
-        # all of the body goes as `extra_body`: the SDK's own types know neither every server's options nor its messages
-        create = cast(
-            "Callable[..., AbstractAsyncContextManager[_Response]]",
-            self._connected().chat.completions.with_streaming_response.create,
-        )
-        return create(model=self._model, messages=[], stream=True, extra_body=body)
 
     def _reply(self, request: Request, body: JsonObject, assembly: Assembly, warnings: list[str]) -> Reply:
         text, calls, finish = assembly.text, assembly.calls, assembly.finish
@@ -226,69 +202,6 @@ class OpenAI:
         given = retry_after(failure.headers)
         return min(self.max_wait, backoff(attempt) if given is None else given)
 
-    def _paced(self) -> Pace:
-        try:
-            return self._pace.get()
-        except LookupError:
-            pace = Pace()
-            self._pace.set(pace)
-            return pace
-
-    def _connected(self) -> AsyncOpenAI:
-        try:
-            return self._client.get()
-        except LookupError:
-            from openai import AsyncOpenAI  # noqa: PLC0415  # half a second that only an ask needs to pay
-
-        client = AsyncOpenAI(
-            api_key=self._key.value,
-            base_url=self._url,
-            max_retries=0,
-            timeout=self.timeout,
-            default_headers={name: secret.value for name, secret in self._headers.items()},
-        )
-        self._client.set(client)
-        return client
-
-    async def _post(self, url: str, body: JsonObject) -> JsonObject | None:
-        """The JSON object that `url` answers with; `None` where it has none. Raises `Failure`."""
-        try:
-            answer = await self._connected().post(url, cast_to=object, body=body)
-        except Exception as error:
-            raise _failure(error) from None
-        return cast("JsonObject", answer) if isinstance(answer, dict) else None
-
-    def _secrets(self) -> list[str]:
-        secrets = (self._key, *self._headers.values(), *self._password)
-        return [secret.value for secret in secrets if secret.value != "none"]
-
-
-class _Secret:
-    """A value that no representation shows and nothing can serialise by accident."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    @property
-    def value(self) -> str:
-        return self._value
-
-    def __repr__(self) -> str:
-        return "***"
-
-    def __reduce__(self) -> str:
-        raise TypeError("a secret is not serialised")
-
-
-async def _body(response: _Response) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in response.iter_bytes():
-            yield chunk
-    except Exception as error:
-        raise Failure(f"the connection broke: {type(error).__name__} {error}".strip()) from None
-
 
 def _chunk(data: str) -> JsonObject:
     try:
@@ -305,60 +218,3 @@ def _chunk(data: str) -> JsonObject:
         status = int(code) if isinstance(code, (int, str)) and str(code).isdecimal() else None
         raise Failure(message if isinstance(message, str) else dumps(error), status=status)
     return fields
-
-
-def _failure(error: Exception) -> Failure:
-    """An SDK error in our terms: the server's words in full, with nothing of the request that caused it."""
-    from openai import APIStatusError, APITimeoutError  # noqa: PLC0415  # loaded by now
-
-    if isinstance(error, APIStatusError):
-        text = error.response.text
-        return Failure(
-            _words(text) or error.message,
-            status=error.status_code,
-            headers={name.lower(): value for name, value in error.response.headers.items()},
-            param=error.param or "",
-        )
-    if isinstance(error, APITimeoutError):
-        return Failure("the server did not answer in time")
-    cause = error.__cause__ or error
-    return Failure(f"{type(cause).__name__}: {cause}")
-
-
-def _words(text: str) -> str:
-    """The message and code of an error body; the body itself where it is of another form."""
-    try:
-        body: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    error = cast("dict[str, object]", body).get("error") if isinstance(body, dict) else None
-    if isinstance(error, str):
-        return error
-    if not isinstance(error, dict):
-        return text
-    fields = cast("dict[str, object]", error)
-    said = [str(fields[key]) for key in ("message", "code", "param") if fields.get(key)]
-    return " · ".join(said) or text
-
-
-def _without_userinfo(
-    url: str | None, headers: dict[str, str]
-) -> tuple[str | None, dict[str, _Secret], tuple[_Secret, ...]]:
-    """`url` without user and password, which become a header: an address is printed, logged and put into errors.
-
-    With it come all headers, and the forms of the password that no error may show.
-    """
-    secrets: tuple[str, ...] = ()
-    if url is not None:
-        split = urlsplit(url)
-        if split.scheme not in ("http", "https") or not split.hostname:
-            raise UsageError(
-                "the base URL of a model is `http://HOST…` or `https://HOST…`, such as http://localhost:8080/v1"
-            )
-        if "@" in split.netloc:
-            user, _, host = split.netloc.rpartition("@")
-            token = base64.b64encode(unquote(user).encode()).decode()
-            headers.setdefault("Authorization", f"Basic {token}")
-            secrets = (token, unquote(user), *unquote(user).split(":")[1:])
-            url = urlunsplit(split._replace(netloc=host))
-    return url, {name: _Secret(value) for name, value in headers.items()}, tuple(map(_Secret, secrets))

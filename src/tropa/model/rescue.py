@@ -15,7 +15,7 @@ from tropa.messages import JsonObject
 from tropa.model.protocol import RawCall
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
-_TAG = re.compile(r"^[ \t]*<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL | re.MULTILINE)
+_TAG = re.compile(r"(?:^|(?<=</tool_call>))[ \t]*<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL | re.MULTILINE)
 _PREFIX = re.compile(r"\A(?:\[TOOL_CALLS\]|<\|python_tag\|>)\s*")
 _KEYS = frozenset({"name", "arguments", "parameters", "id", "type"})
 

@@ -35,7 +35,7 @@ class ServedCounter:
                 if failure.status in (400, 422):
                     continue  # it is there, but not for these messages
             if tokens is None:
-                self._ways.remove(way)
+                self._ways = [other for other in self._ways if other != way]  # two counts may find out at once
                 continue
             self._ways = [way]
             pictures = _pictures(body["messages"])
