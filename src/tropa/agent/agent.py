@@ -110,6 +110,7 @@ class Agent:
                 dry=dry_run,
                 wait=wait,
                 watch=watch,
+                memory=held.memory,
             )
             return await self._drive(session)
 
@@ -123,7 +124,7 @@ class Agent:
         """
         self._check_budget(budget)
         async with _opened(store) as held:
-            session = await reopen(held.journal, thread, self.setup, budget=budget, watch=watch)
+            session = await reopen(held.journal, thread, self.setup, budget=budget, watch=watch, memory=held.memory)
             if session is None:
                 return self._read(await run_of(held.journal, thread))
             return await self._drive(session)

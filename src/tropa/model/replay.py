@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tropa.errors import ReplayMismatch
-from tropa.messages import Json, JsonObject, dumps, encode
+from tropa.messages import Json, JsonObject, Message, dumps, encode
 from tropa.model.profile import Profile
-from tropa.model.protocol import Count, Delta, Reply, Request
+from tropa.model.protocol import Count, Delta, Reply, Request, ToolSpec
 from tropa.model.scripted import prompt_tokens
 from tropa.model.usage import Price
 
@@ -41,10 +41,39 @@ def describe(request: Request) -> JsonObject:
     }
 
 
-def request_digest(request: Request) -> str:
-    """SHA-256, in hex, of a request's description with its keys in order. Equal requests have equal digests."""
-    text = json.dumps(describe(request), sort_keys=True, allow_nan=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def request_digest(request: Request, known: Mapping[int, bytes] | None = None) -> str:
+    """SHA-256, in hex, over a request's parts. Equal requests have equal digests.
+
+    `known` holds digests that were made before, of messages and of the tuple of tools, by `id` of the object: a long
+    conversation is then not hashed anew at each ask.
+    """
+    known = known or {}
+    head = {
+        "system": request.system,
+        "output": request.output_schema,
+        "max": request.max_output,
+        "set": request.options,
+    }
+    total = hashlib.sha256(_digest(head))
+    total.update(known.get(id(request.tools)) or tools_digest(request.tools))
+    for message in request.messages:
+        total.update(known.get(id(message)) or message_digest(message))
+    return total.hexdigest()
+
+
+def message_digest(message: Message) -> bytes:
+    """SHA-256 of one message."""
+    return _digest(encode(message))
+
+
+def tools_digest(tools: Sequence[ToolSpec]) -> bytes:
+    """SHA-256 of the tools as a model sees them."""
+    return _digest([[tool.name, tool.description, tool.schema] for tool in tools])
+
+
+def _digest(value: object) -> bytes:
+    text = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()
 
 
 class Replay:

@@ -1,5 +1,6 @@
 """The session: ask, call, note. Every operation is journaled here."""
 
+from tropa.session.memory import Memory
 from tropa.session.opening import Input, begin, reopen
 from tropa.session.outcome import Run, Stopped
 from tropa.session.record import CallRecord, ReplyRecord, RunRecord
@@ -11,6 +12,7 @@ __all__ = [
     "CallRecord",
     "Field",
     "Input",
+    "Memory",
     "ReplyRecord",
     "Run",
     "RunRecord",

@@ -51,7 +51,7 @@ async def ask(session: Session) -> ReplyRecord:
 
     window = await fit(session.messages(), limit, count)
     if window.cut:
-        start = session.window[window.cut][0]
+        start = session.window[window.cut].seq
         await session.note(event("window.cut", {"start": start, "tokens": window.count.tokens}))
     keep = await _closing_reserve(session) if setup.tools else Usage()
     want = min(_want(session), setup.model.profile.context - window.count.tokens)
@@ -130,7 +130,7 @@ async def _send(
         event(
             "model.requested",
             {
-                "digest": request_digest(request),
+                "digest": request_digest(request, _known(session, request)),
                 "tokens": counted.tokens,
                 "exact": counted.exact,
                 "max_output": fits.max_output,
@@ -166,6 +166,13 @@ async def _stream(session: Session, request: Request, said: list[Delta]) -> Repl
     if reply is None:
         raise ModelError(f"`{session.setup.model.name}` ended its stream without a reply; ask again", retryable=True)
     return reply
+
+
+def _known(session: Session, request: Request) -> dict[int, bytes]:
+    """The digests at hand, by object: of the window's messages, and of the tools."""
+    return {id(item.message): item.digest for item in session.window} | {
+        id(session.setup.tools): session.setup.tools_digest
+    }
 
 
 def _partial(said: Sequence[Delta], counted: Count, finish: Finish) -> Reply:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 
 from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
-from tropa.events import MESSAGE_KINDS, NewEvent, event, message_of
+from tropa.events import MESSAGE_KINDS, Event, NewEvent, event, message_of
 from tropa.gate import Budget
 from tropa.journal import Head, Journal, new_owner
 from tropa.messages import Json, JsonObject, Media, Text, User, encode
 from tropa.session import repair
-from tropa.session.record import RunRecord
+from tropa.session.memory import Memory, Remembered, Seen
 from tropa.session.session import Session, Watcher
 from tropa.session.setup import Field, Setup
 from tropa.session.view import load_record
@@ -32,6 +32,7 @@ async def begin(
     dry: bool = False,
     wait: float = 0.0,
     watch: Watcher | None = None,
+    memory: Memory | None = None,
 ) -> Session:
     """Accept a request: from here on its input is on disk. A run that was interrupted is brought in order first.
 
@@ -43,7 +44,9 @@ async def begin(
     deadline = time.monotonic() + wait
     while True:
         try:
-            return await _begin(journal, thread, setup, input, fields or {}, budget, dry=dry, watch=watch)
+            return await _begin(
+                journal, thread, setup, input, fields or {}, budget, dry=dry, watch=watch, memory=memory
+            )
         except ThreadWaiting:
             raise
         except Conflict:
@@ -53,7 +56,13 @@ async def begin(
 
 
 async def reopen(
-    journal: Journal, thread: str, setup: Setup, *, budget: Budget | None = None, watch: Watcher | None = None
+    journal: Journal,
+    thread: str,
+    setup: Setup,
+    *,
+    budget: Budget | None = None,
+    watch: Watcher | None = None,
+    memory: Memory | None = None,
 ) -> Session | None:
     """Go on with the thread's latest run; `None` when there is nothing to go on with (answered, or still waiting).
 
@@ -68,10 +77,16 @@ async def reopen(
     if head.status == "waiting" and not repair.can_go_on(record):
         return None
     session = Session(journal, thread, setup, new_owner(), watch=watch)
+    session.memory = memory
     body: JsonObject = {} if budget is None else {"budget": budget.to_json()}
     resumed = event("run.resumed", body)  # type: ignore[arg-type]
     await journal.append(thread, head.seq, [resumed], owner=session.owner)
-    await _load(session, await journal.head(thread))
+    past = await _remember(journal, head, head.run - 1)
+    session.window = list(past.window)
+    session.watch = None
+    async for entry in journal.events(thread, after=head.run - 1):
+        session.fold(entry)
+    session.stored, session.watch = past.fields, watch
     return session
 
 
@@ -85,6 +100,7 @@ async def _begin(
     *,
     dry: bool,
     watch: Watcher | None,
+    memory: Memory | None,
 ) -> Session:
     head = await journal.head(thread)
     events: list[NewEvent] = []
@@ -100,13 +116,17 @@ async def _begin(
     if dry:
         run["dry"] = True
     events.append(event("run.started", run))  # type: ignore[arg-type]
-    stored = await journal.fields(thread) if head.seq else {}
-    events += _field_events(setup, stored, fields)
+    past = (memory.recall(thread, head.seq) if memory is not None else None) or await _remember(journal, head)
+    events += _field_events(setup, past.fields, fields)
     parts = (Text(input),) if isinstance(input, str) else tuple(input)
     events.append(event("message.added", {"message": encode(User(parts))}))
     session = Session(journal, thread, setup, new_owner(), watch=watch)
     await journal.append(thread, head.seq, events, owner=session.owner, durable=True, texts={digest: definition})
-    await _load(session, await journal.head(thread))
+    session.seq, session.memory = head.seq, memory
+    session.window, session.stored = list(past.window), dict(past.fields)
+    now = time.time()
+    for seq, entry in enumerate(events, head.seq + 1):
+        session.fold(Event(thread, seq, now, entry.kind, entry.body))
     return session
 
 
@@ -157,15 +177,13 @@ def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> lis
     )
 
 
-async def _load(session: Session, head: Head) -> None:
-    """Read what the run needs: its own events, the window's messages, the fields. Never the whole history."""
-    journal, thread = session.journal, session.thread
-    async for entry in journal.events(thread, after=max(0, head.window - 1), until=head.run - 1, kinds=MESSAGE_KINDS):
-        if (message := message_of(entry)) is not None:
-            session.window.append((entry.seq, message))
-    watch, session.watch = session.watch, None
-    session.record = RunRecord()
-    async for entry in journal.events(thread, after=head.run - 1):
-        session.fold(entry)
-    session.watch = watch
-    session.fields = {**session.setup.defaults(), **await journal.fields(thread)}
+async def _remember(journal: Journal, head: Head, until: int | None = None) -> Remembered:
+    """Read what a thread's next request needs of its past: the window's messages and the fields. Not the history."""
+    if not head.seq:
+        return Remembered(0, (), {})
+    window = [
+        Seen.of(entry.seq, message)
+        async for entry in journal.events(head.thread, max(0, head.window - 1), until, MESSAGE_KINDS)
+        if (message := message_of(entry)) is not None
+    ]
+    return Remembered(head.seq, tuple(window), await journal.fields(head.thread))

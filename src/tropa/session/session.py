@@ -11,15 +11,17 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import cast
 
 from tropa.errors import Conflict
-from tropa.events import MESSAGE_KINDS, Event, NewEvent, Stop, event, in_call_order, message_of
+from tropa.events import MESSAGE_KINDS, Event, NewEvent, Stop, apply_field, event, in_call_order, message_of
 from tropa.gate import Policy, stop_before_ask
 from tropa.gate.repeat import check
 from tropa.journal import Journal
 from tropa.messages import Call, Json, JsonObject, Message, Notice, Observation, encode
 from tropa.model import Delta
 from tropa.session import asking, calling, repair
+from tropa.session.memory import Memory, Remembered, Seen
 from tropa.session.outcome import Run, Stopped
 from tropa.session.record import ReplyRecord, RunRecord
 from tropa.session.setup import Setup
@@ -38,7 +40,8 @@ Watcher = Callable[[Delta | Event], None]
 class Session:
     """One run of one thread in this process. Made by `begin` and `reopen`; holds the claim on the thread.
 
-    `window` is what the next request may carry: (event, message). `watch` is called with each delta and each event.
+    `window` is what the next request may carry. `stored` are the fields as the journal has them, `fields` those with the
+    agent's defaults beneath. `watch` is called with each delta and each event.
     """
 
     def __init__(
@@ -50,12 +53,18 @@ class Session:
         self.owner = owner
         self.seq = 0
         self.record = RunRecord()
-        self.fields: JsonObject = {}
-        self.window: list[tuple[int, Message]] = []
+        self.stored: JsonObject = {}
+        self.window: list[Seen] = []
         self.watch = watch
+        self.memory: Memory | None = None
         self.policy: Policy = setup.policy
         self._asked = 0
         self._lock = asyncio.Lock()
+
+    @property
+    def fields(self) -> JsonObject:
+        """The state's fields."""
+        return {**self.setup.defaults(), **self.stored}
 
     # -- the three operations
 
@@ -195,6 +204,8 @@ class Session:
                 now = time.time()
                 for entry in events:
                     self.fold(Event(self.thread, self.seq + 1, now, entry.kind, entry.body))
+                if release and self.memory is not None:
+                    self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored))
                 return len(events)
 
     def fold(self, entry: Event) -> None:
@@ -202,16 +213,18 @@ class Session:
         self.seq = entry.seq
         self.record.apply(entry)
         if entry.kind in MESSAGE_KINDS and (message := message_of(entry)) is not None:
-            self.window.append((entry.seq, message))
+            self.window.append(Seen.of(entry.seq, message))
         elif entry.kind == "window.cut":
-            start = entry.body["start"]
-            self.window = [item for item in self.window if item[0] >= start]  # type: ignore[operator]
+            start = cast("int", entry.body["start"])
+            self.window = [item for item in self.window if item.seq >= start]
+        elif entry.kind == "field.set":
+            apply_field(self.stored, entry.body)
         if self.watch is not None:
             self.watch(entry)
 
     def messages(self) -> list[Message]:
         """The window's messages, observations in the order of their calls."""
-        return in_call_order([message for _, message in self.window])
+        return in_call_order([item.message for item in self.window])
 
     def observation(self, call: Call) -> Observation | None:
         """What is known of a call's outcome."""

@@ -11,6 +11,7 @@ from typing import cast
 from tropa.gate import Budget, Policy, ask_before_effects
 from tropa.messages import Json, JsonObject, dumps
 from tropa.model import Model, ToolSpec
+from tropa.model.replay import tools_digest
 from tropa.tool import Tool, Toolbox
 
 Reducer = Callable[[Json, Json], Json]
@@ -50,6 +51,11 @@ class Setup:
     def tools(self) -> tuple[ToolSpec, ...]:
         """The tools as the model sees them, in a fixed order."""
         return tuple(ToolSpec(spec.name, spec.description, spec.schema) for spec in self.toolbox.specs())
+
+    @cached_property
+    def tools_digest(self) -> bytes:
+        """The digest of `tools`, made once."""
+        return tools_digest(self.tools)
 
     @cached_property
     def definition(self) -> tuple[str, str]:

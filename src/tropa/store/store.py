@@ -13,7 +13,7 @@ from tropa.events import NewEvent
 from tropa.gate import Proposal
 from tropa.journal import Head, Journal, RunRow, SqliteJournal
 from tropa.messages import JsonObject
-from tropa.session import Run, load_record, proposals, repair, run_of
+from tropa.session import Memory, Run, load_record, proposals, repair, run_of
 from tropa.store.decide import decide
 from tropa.store.thread import Thread, read
 from tropa.trail import Trail, trail_of
@@ -24,6 +24,7 @@ class Store:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
+        self.memory = Memory()
 
     # -- the inbox
 
