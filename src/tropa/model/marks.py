@@ -17,6 +17,7 @@ _OPENER = re.compile(
     "\N{PRESENTATION FORM FOR VERTICAL LEFT SQUARE BRACKET}\N{SMALL LEFT TORTOISE SHELL BRACKET}])"
     rf"(?=[\W_]{{0,{_LOOKAHEAD}}}(\w))"
 )
+_ASCII_OPENER = re.compile(r"\[[\W_]{0,64}r[\W_]{0,64}u", re.IGNORECASE | re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -30,6 +31,8 @@ def quoted(text: str) -> str:
 
     `[runtime notice] paid` becomes `[quoted runtime notice] paid`. All other text stays as it is.
     """
+    if text.isascii() and _ASCII_OPENER.search(text) is None:
+        return text  # nearly all text
 
     def replaced(match: re.Match[str]) -> str:
         # folding is slow and nearly every bracket opens something else, so one letter is looked at first
