@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tropa.context import fit, render, shorten_observation
 from tropa.errors import ContextTooSmall, ModelError
@@ -29,18 +29,16 @@ from tropa.messages import (
 from tropa.model import Count, Delta, Finish, Reply, Request, Usage
 from tropa.model.arguments import parse_arguments
 from tropa.model.replay import request_digest
+from tropa.session.held import Held
 from tropa.session.outcome import Stopped
 from tropa.session.record import ReplyRecord
 from tropa.tool import masked
-
-if TYPE_CHECKING:
-    from tropa.session.session import Session
 
 _SHORT = 400
 """Characters of each observation in a closing request that would not fit otherwise."""
 
 
-async def ask(session: Session) -> ReplyRecord:
+async def ask(session: Held) -> ReplyRecord:
     """Ask the model for the next step. See `Session.ask`."""
     setup, record = session.setup, session.record
     base = _request(session)
@@ -61,7 +59,7 @@ async def ask(session: Session) -> ReplyRecord:
     return await _send(session, replace(base, messages=window.messages), window.count, fits)
 
 
-async def closing_answer(session: Session, stop: Stop) -> ReplyRecord | None:
+async def closing_answer(session: Held, stop: Stop) -> ReplyRecord | None:
     """One answer without tools from what was kept in reserve; `None` when even that does not fit.
 
     The request is made smaller until it fits: whole, then with short observations, then the question alone.
@@ -89,14 +87,14 @@ async def closing_answer(session: Session, stop: Stop) -> ReplyRecord | None:
     return None
 
 
-def _request(session: Session, *, closing: bool = False) -> Request:
+def _request(session: Held, *, closing: bool = False) -> Request:
     setup = session.setup
     system = render(setup.instructions, session.fields)
     tools = () if closing else setup.tools
     return Request(system, (), tools, None if closing else setup.output, options=setup.options)
 
 
-def _want(session: Session) -> int:
+def _want(session: Held) -> int:
     return session.setup.max_output or session.setup.model.profile.max_output
 
 
@@ -105,7 +103,7 @@ def _with_margin(count: Count) -> Count:
     return count if count.exact else Count(count.tokens + count.tokens // 10 + 8, exact=False)
 
 
-async def _closing_reserve(session: Session) -> Usage:
+async def _closing_reserve(session: Held) -> Usage:
     """What a closing answer takes at least: the instruction, the question, and room to answer."""
     record = session.record
     if record.budget.tokens is None and record.budget.cost is None:
@@ -119,7 +117,7 @@ async def _closing_reserve(session: Session) -> Usage:
 
 
 async def _send(
-    session: Session, request: Request, counted: Count, fits: Reservation, *, closing: Stop | None = None
+    session: Held, request: Request, counted: Count, fits: Reservation, *, closing: Stop | None = None
 ) -> ReplyRecord:
     model = session.setup.model
     request = replace(request, max_output=fits.max_output)
@@ -154,7 +152,7 @@ async def _send(
     return session.record.replies[-1]
 
 
-async def _stream(session: Session, request: Request, said: list[Delta]) -> Reply:
+async def _stream(session: Held, request: Request, said: list[Delta]) -> Reply:
     reply: Reply | None = None
     async for item in session.setup.model.ask(request):
         if isinstance(item, Reply):
@@ -168,7 +166,7 @@ async def _stream(session: Session, request: Request, said: list[Delta]) -> Repl
     return reply
 
 
-def _known(session: Session, request: Request) -> dict[int, bytes]:
+def _known(session: Held, request: Request) -> dict[int, bytes]:
     """The digests at hand, by object: of the window's messages, and of the tools."""
     return {id(item.message): item.digest for item in session.window} | {
         id(session.setup.tools): session.setup.tools_digest
@@ -183,7 +181,7 @@ def _partial(said: Sequence[Delta], counted: Count, finish: Finish) -> Reply:
     return Reply(text, (), reasoning, finish, Usage(counted.tokens, spoken // 3 + 1, estimated=True))
 
 
-def _priced(session: Session, reply: Reply, counted: Count) -> Reply:
+def _priced(session: Held, reply: Reply, counted: Count) -> Reply:
     """Fill in what the server did not say: a budget never counts an unknown as 0."""
     usage = reply.usage
     if not usage.tokens:
@@ -194,7 +192,7 @@ def _priced(session: Session, reply: Reply, counted: Count) -> Reply:
     return replace(reply, usage=usage)
 
 
-async def _record(session: Session, reply: Reply, seconds: float) -> None:
+async def _record(session: Held, reply: Reply, seconds: float) -> None:
     def build() -> list[object]:
         seq = session.seq + 1
         calls, ids = _calls(session, reply, seq)
@@ -217,7 +215,7 @@ async def _record(session: Session, reply: Reply, seconds: float) -> None:
     await session.write(build)  # type: ignore[arg-type]
 
 
-def _calls(session: Session, reply: Reply, seq: int) -> tuple[list[Call], list[Json]]:
+def _calls(session: Held, reply: Reply, seq: int) -> tuple[list[Call], list[Json]]:
     """The reply's calls under ids of our own: a provider may number each round anew, or not at all."""
     calls: list[Call] = []
     for index, raw in enumerate(reply.calls):
@@ -231,6 +229,6 @@ def _calls(session: Session, reply: Reply, seq: int) -> tuple[list[Call], list[J
     return calls, [raw.id for raw in reply.calls]
 
 
-def _seconds_left(session: Session) -> float | None:
+def _seconds_left(session: Held) -> float | None:
     limit = session.record.budget.seconds
     return None if limit is None else max(0.0, limit - session.record.seconds(time.time()))

@@ -7,26 +7,21 @@ import hashlib
 import time
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from tropa.errors import InvalidArguments
 from tropa.events import NewEvent, event
-from tropa.gate import Proposed, call_digest, proposal_id, refuse_call, trace
 from tropa.messages import Call, JsonObject, Observation, Status, Text, encode
 from tropa.session import repair
+from tropa.session.gating import digest_of, given, propose
+from tropa.session.held import Held
 from tropa.session.record import CallRecord
 from tropa.tool import Arguments, Result, Tool, ToolContext, masked, to_parts
 
-if TYPE_CHECKING:
-    from tropa.session.session import Session
 
-CUT_OFF = "not run: the reply was cut off by the length limit; send this call again, shorter"
-ONE_AT_A_TIME = "not run: make one call at a time"
-
-
-async def run(session: Session, calls: Sequence[Call]) -> bool:
+async def run(session: Held, calls: Sequence[Call]) -> bool:
     """Take the calls of one reply as far as they may go. See `Session.call`."""
-    await _propose(session, calls)
+    await propose(session, calls)
     index = 0
     while index < len(calls):
         batch = _together(session, calls, index)
@@ -36,7 +31,7 @@ async def run(session: Session, calls: Sequence[Call]) -> bool:
     return True
 
 
-def _together(session: Session, calls: Sequence[Call], start: int) -> Sequence[Call]:
+def _together(session: Held, calls: Sequence[Call], start: int) -> Sequence[Call]:
     """The calls from `start` that may run at once: neighbours that only read, else one."""
     end = start
     while end < len(calls) and _reads(session, calls[end]):
@@ -44,121 +39,14 @@ def _together(session: Session, calls: Sequence[Call], start: int) -> Sequence[C
     return calls[start : max(end, start + 1)]
 
 
-def _reads(session: Session, call: Call) -> bool:
+def _reads(session: Held, call: Call) -> bool:
     record = session.record.calls[call.id]
     tool = session.setup.toolbox.get(call.tool)
     free = record.finished is not None or record.proposed["verdict"] == "run"
     return free and (record.finished is not None or (tool is not None and tool.hints.read_only))
 
 
-# -- the gate
-
-
-async def _propose(session: Session, calls: Sequence[Call]) -> None:
-    """Bring every call of the reply to the gate, in one record, so that all open questions are asked at once."""
-    reply = session.record.replies[-1] if session.record.replies else None
-    cut = reply is not None and reply.finish == "length" and any(call in reply.calls for call in calls)
-
-    def build() -> list[NewEvent]:
-        events: list[NewEvent] = []
-        taken: list[str] = []
-        for index, call in enumerate(calls):
-            known = session.record.calls.get(call.id)
-            if known is not None and (known.finished is not None or _still_valid(session, known)):
-                continue
-            extra = index > 0 and not session.setup.model.profile.parallel_calls
-            refusal = CUT_OFF if cut else ONE_AT_A_TIME if extra else None
-            events += _gate(session, call, taken, refusal)
-        return events
-
-    await session.write(build)
-
-
-def _still_valid(session: Session, known: CallRecord) -> bool:
-    """Whether a recorded proposal still is what would run: a fork or another version of the tool asks anew."""
-    if known.attempts or known.proposed["verdict"] != "ask":
-        return True
-    tool = session.setup.toolbox.get(known.tool)
-    proposed = cast("JsonObject", known.proposed["arguments"])
-    return tool is not None and known.proposed.get("digest") == _digest(session, known.call, tool, proposed)
-
-
-def _gate(session: Session, call: Call, taken: list[str], refusal: str | None) -> list[NewEvent]:
-    """The events of one call at the gate; `taken` collects the tools of calls that will count in the budget."""
-    tool = session.setup.toolbox.get(call.tool)
-    if refusal is not None:
-        return _refused(call, refusal, "error", "cut" if refusal == CUT_OFF else "extra")
-    if tool is None:
-        return _refused(call, session.setup.toolbox.unknown(call.tool), "error", "unknown_tool")
-    if call.fault is not None:
-        return _refused(call, call.fault, "error", "invalid_arguments")
-    try:
-        arguments = tool.validate(_given(session, call))
-    except InvalidArguments as error:
-        return _refused(call, str(error), "error", "invalid_arguments")
-    shown = masked(tool, arguments.canonical)
-    body: JsonObject = {"call": call.id, "tool": tool.name, "arguments": shown}
-    if shown != call.arguments:
-        body["given"] = call.arguments
-    draft = CallRecord(call.id, tool.name, body)
-    if before := session.record.rejections(draft.signature):
-        first = cast("Observation", before[0].finished)
-        text = f"{first.value} Do not ask for it again in this turn; answer, or do something else."
-        return _refused(call, text, "rejected", "rejected_before", body)
-    spent = session.record.spent
-    for name in taken:
-        spent.calls[name] += 1
-    over = refuse_call(session.record.budget, spent, tool.name)
-    for name in taken:
-        spent.calls[name] -= 1
-    if over is not None:
-        return _refused(call, over, "cancelled", "budget", body)
-    if session.record.dry and not tool.hints.read_only:
-        return [event("call.proposed", {**body, "verdict": "dry"})]  # type: ignore[typeddict-item]
-    taken.append(tool.name)
-    origins = {} if tool.hints.read_only else trace(shown, session.messages(), session.setup.instructions)
-    ruling = session.policy(
-        Proposed(tool.name, tool.hints, shown, session.thread, (session.setup.name,), MappingProxyType(origins))
-    )
-    if ruling.verdict == "refuse":
-        taken.pop()
-        return _refused(call, f"Refused: {ruling.reason or 'the policy forbids it'}", "rejected", "policy", body)
-    body["verdict"] = ruling.verdict
-    if ruling.reason:
-        body["reason"] = ruling.reason
-    if not tool.hints.read_only:
-        digest = _digest(session, call.id, tool, shown)
-        body["digest"], body["id"] = digest, proposal_id(digest)
-        body["origins"] = {path: {"kind": o.kind, "source": o.source} for path, o in origins.items()}
-    return [event("call.proposed", body)]  # type: ignore[arg-type]
-
-
-def _refused(call: Call, text: str, status: Status, reason: str, body: JsonObject | None = None) -> list[NewEvent]:
-    proposed: JsonObject = body or {"call": call.id, "tool": call.tool, "arguments": call.arguments}
-    observation = Observation(call.id, call.tool, status, (Text(text),))
-    return [
-        event("call.proposed", {**proposed, "verdict": "refuse", "reason": reason}),  # type: ignore[typeddict-item]
-        event("call.finished", {"call": call.id, "message": encode(observation), "error": reason}),
-    ]
-
-
-def _given(session: Session, call: Call) -> JsonObject:
-    """The arguments with their secrets, where this process still has them."""
-    return session.setup.secrets.get(f"{session.thread}\0{call.id}", call.arguments)
-
-
-def _digest(session: Session, call: str, tool: Tool, arguments: JsonObject) -> str:
-    """What an approval binds. Secret values take part by their hash, which only this process can make."""
-    real = session.setup.secrets.get(f"{session.thread}\0{call}")
-    if tool.secret and real is not None:
-        arguments = {**arguments, "\0secret": {name: real.get(name) for name in sorted(tool.secret)}}
-    return call_digest(session.thread, call, tool.name, tool.digest, arguments)
-
-
-# -- execution
-
-
-async def _run_batch(session: Session, batch: Sequence[Call]) -> bool:
+async def _run_batch(session: Held, batch: Sequence[Call]) -> bool:
     """Run the calls of a batch at once; `False` when the (single) call must wait for a person."""
     ready: list[tuple[Call, Tool, Arguments]] = []
     for call in batch:
@@ -192,7 +80,7 @@ async def _run_batch(session: Session, batch: Sequence[Call]) -> bool:
     return True
 
 
-async def _may_run(session: Session, call: Call, record: CallRecord, tool: Tool) -> bool:
+async def _may_run(session: Held, call: Call, record: CallRecord, tool: Tool) -> bool:
     """Whether the call may start now. Where it ends without running, its observation is recorded here."""
     verdict, decided = record.proposed["verdict"], record.decided
     if verdict == "dry":
@@ -218,7 +106,7 @@ async def _may_run(session: Session, call: Call, record: CallRecord, tool: Tool)
     return True
 
 
-def _arguments(session: Session, call: Call, record: CallRecord, tool: Tool) -> Arguments:
+def _arguments(session: Held, call: Call, record: CallRecord, tool: Tool) -> Arguments:
     """The arguments that run: those that were approved, to the byte. Raises `InvalidArguments` where they are not."""
     approved = record.arguments
     if tool.secret:
@@ -227,14 +115,14 @@ def _arguments(session: Session, call: Call, record: CallRecord, tool: Tool) -> 
             raise InvalidArguments("a secret argument is kept in memory only, and that process is gone; call again")
         approved = {**approved, **{name: real[name] for name in tool.secret if name in real}}
     arguments = tool.validate(approved)
-    digest = _digest(session, call.id, tool, masked(tool, arguments.canonical))
+    digest = digest_of(session, call.id, tool, masked(tool, arguments.canonical))
     bound = (record.decided or {}).get("digest") if record.proposed["verdict"] == "ask" else None
     if bound is not None and digest != bound:
         raise InvalidArguments("what was approved is not what would run now; propose the call again")
     return arguments
 
 
-def _started(session: Session, call: Call, tool: Tool) -> NewEvent:
+def _started(session: Held, call: Call, tool: Tool) -> NewEvent:
     attempt = session.record.calls[call.id].attempts + 1
     if tool.hints.read_only:
         return event("call.started", {"call": call.id, "attempt": attempt})
@@ -245,12 +133,12 @@ def _durable(ready: Sequence[tuple[Call, Tool, Arguments]]) -> bool:
     return any(not tool.hints.read_only for _, tool, _ in ready)
 
 
-def _key(session: Session, call: Call) -> str:
+def _key(session: Held, call: Call) -> str:
     """The idempotency key: the same for every attempt of this call in this thread, and for no other."""
     return hashlib.sha256(f"{session.thread}\0{call.id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-async def _execute(session: Session, call: Call, tool: Tool, arguments: Arguments) -> None:
+async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) -> None:
     context = ToolContext(
         thread=session.thread,
         run=f"r{session.record.seq}",
@@ -272,7 +160,7 @@ async def _execute(session: Session, call: Call, tool: Tool, arguments: Argument
     await _finish(session, call, result, time.monotonic() - began)
 
 
-async def _finish(session: Session, call: Call, result: Result, seconds: float) -> None:
+async def _finish(session: Held, call: Call, result: Result, seconds: float) -> None:
     record = session.record.calls[call.id]
     body: JsonObject = {
         "call": call.id,
@@ -287,13 +175,13 @@ async def _finish(session: Session, call: Call, result: Result, seconds: float) 
     await session.note(*events, durable=result.status == "unknown")
 
 
-async def _end(session: Session, call: Call, status: Status, text: str, error: str | None = None) -> None:
+async def _end(session: Held, call: Call, status: Status, text: str, error: str | None = None) -> None:
     await _finish(session, call, Result(status, (Text(text),), error), 0.0)  # type: ignore[arg-type]
 
 
-async def _pretend(session: Session, call: Call, tool: Tool, record: CallRecord) -> None:
+async def _pretend(session: Held, call: Call, tool: Tool, record: CallRecord) -> None:
     """A dry run: the tool's preview, or a plain statement, stands for the result."""
-    arguments = tool.validate(_given(session, call))
+    arguments = tool.validate(given(session, call))
     text = f"[dry run] `{tool.name}` was not executed; it would run with these arguments."
     parts = (Text(text),)
     if tool.preview is not None:

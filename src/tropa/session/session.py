@@ -6,67 +6,37 @@ reply is not asked for twice and a finished call is not run again.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import cast
+from collections.abc import Sequence
 
-from tropa.errors import Conflict
-from tropa.events import MESSAGE_KINDS, Event, NewEvent, Stop, apply_field, event, in_call_order, message_of
-from tropa.gate import Policy, stop_before_ask
+from tropa.events import Stop, event
+from tropa.gate import stop_before_ask
 from tropa.gate.repeat import check
 from tropa.journal import Journal
-from tropa.messages import Call, Json, JsonObject, Message, Notice, Observation, encode
-from tropa.model import Delta
+from tropa.messages import Call, Json, Notice, encode
 from tropa.session import asking, calling, repair
-from tropa.session.memory import Memory, Remembered, Seen
+from tropa.session.held import Held, Watcher
 from tropa.session.outcome import Run, Stopped
-from tropa.session.record import ReplyRecord, RunRecord
+from tropa.session.record import ReplyRecord
 from tropa.session.setup import Setup
 from tropa.session.view import run_of
 
-HEARTBEAT = 5.0
-"""Seconds between renewals of the claim on a thread, and looks for a wish to cancel."""
 CUTS = 3
 """Replies in a row that were cut by the length limit before the run stops."""
 REFUSALS = 3
 """Rejected attempts at one call before the run stops."""
 
-Watcher = Callable[[Delta | Event], None]
 
-
-class Session:
-    """One run of one thread in this process. Made by `begin` and `reopen`; holds the claim on the thread.
-
-    `window` is what the next request may carry. `stored` are the fields as the journal has them, `fields` those with the
-    agent's defaults beneath. `watch` is called with each delta and each event.
-    """
+class Session(Held):
+    """The operations on a held thread, and how its run ends. Made by `begin` and `reopen`."""
 
     def __init__(
         self, journal: Journal, thread: str, setup: Setup, owner: str, *, watch: Watcher | None = None
     ) -> None:
-        self.journal = journal
-        self.thread = thread
-        self.setup = setup
-        self.owner = owner
-        self.seq = 0
-        self.record = RunRecord()
-        self.stored: JsonObject = {}
-        self.window: list[Seen] = []
-        self.watch = watch
-        self.memory: Memory | None = None
-        self.policy: Policy = setup.policy
+        super().__init__(journal, thread, setup, owner, watch=watch)
         self._asked = 0
-        self._lock = asyncio.Lock()
 
-    @property
-    def fields(self) -> JsonObject:
-        """The state's fields."""
-        return {**self.setup.defaults(), **self.stored}
-
-    # -- the three operations
+    # -- ask and call; `note` is `Held.note`
 
     async def ask(self) -> ReplyRecord:
         """The next reply of the model: from the journal where it is there already, else by asking.
@@ -91,10 +61,6 @@ class Session:
         must decide first.
         """
         return await calling.run(self, calls)
-
-    async def note(self, *events: NewEvent, durable: bool = False) -> None:
-        """Journal facts. Raises `Conflict` when this session lost the thread."""
-        await self.write(lambda: events, durable=durable)
 
     # -- stopping and ending
 
@@ -166,113 +132,6 @@ class Session:
     async def view(self) -> Run:
         """The run as it stands."""
         return await run_of(self.journal, self.thread, self.record)
-
-    # -- the journal
-
-    async def write(
-        self,
-        build: Callable[[], Sequence[NewEvent]],
-        *,
-        durable: bool = False,
-        release: bool = False,
-        texts: Mapping[str, str] | None = None,
-    ) -> int:
-        """Append what `build` gives, in one transaction, and fold it. Returns how many events there were.
-
-        `build` runs again when somebody else (a person who decides) wrote to the thread in between. Raises `Conflict`
-        when the thread was taken over.
-        """
-        async with self._lock:
-            while True:
-                events = build()
-                if not events:
-                    return 0
-                try:
-                    await self.journal.append(
-                        self.thread,
-                        self.seq,
-                        events,
-                        owner=self.owner,
-                        release=release,
-                        durable=durable,
-                        texts=texts,
-                    )
-                except Conflict:
-                    if not await self._absorb():
-                        raise
-                    continue
-                now = time.time()
-                for entry in events:
-                    self.fold(Event(self.thread, self.seq + 1, now, entry.kind, entry.body))
-                if release and self.memory is not None:
-                    self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored))
-                return len(events)
-
-    def fold(self, entry: Event) -> None:
-        """Take in an event that is stored."""
-        self.seq = entry.seq
-        self.record.apply(entry)
-        if entry.kind in MESSAGE_KINDS and (message := message_of(entry)) is not None:
-            self.window.append(Seen.of(entry.seq, message))
-        elif entry.kind == "window.cut":
-            start = cast("int", entry.body["start"])
-            self.window = [item for item in self.window if item.seq >= start]
-        elif entry.kind == "field.set":
-            apply_field(self.stored, entry.body)
-        if self.watch is not None:
-            self.watch(entry)
-
-    def messages(self) -> list[Message]:
-        """The window's messages, observations in the order of their calls."""
-        return in_call_order([item.message for item in self.window])
-
-    def observation(self, call: Call) -> Observation | None:
-        """What is known of a call's outcome."""
-        record = self.record.calls.get(call.id)
-        return None if record is None else record.finished
-
-    async def _absorb(self) -> bool:
-        """Take in what others wrote to the thread while it was ours. False: nothing; `Conflict`: it is not ours."""
-        head = await self.journal.head(self.thread)
-        if head.owner != self.owner:
-            raise Conflict(f"thread {self.thread!r} was taken over by another worker; nothing more is done here")
-        found = False
-        async for entry in self.journal.events(self.thread, after=self.seq):
-            self.fold(entry)
-            found = True
-        return found
-
-    @asynccontextmanager
-    async def alive(self) -> AsyncGenerator[None]:
-        """Keep the claim while the body runs; cancel the body when the claim is lost or somebody wishes it."""
-        task = asyncio.current_task()
-        lost: list[Exception] = []
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(HEARTBEAT)
-                try:
-                    head = await self.journal.renew(self.thread, self.owner)
-                    if head.seq > self.seq:
-                        async with self._lock:
-                            await self._absorb()
-                except Conflict as error:
-                    lost.append(error)
-                if (lost or self.record.cancelling) and task is not None:
-                    task.cancel()
-                    return
-
-        heart = asyncio.create_task(beat())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if lost:
-                raise lost[0] from None
-            raise
-        finally:
-            heart.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await heart
 
 
 REPEATED = (
