@@ -67,17 +67,16 @@ def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
             case "field.set":
                 changes.fields.append((cast("str", body["name"]), seq, body["op"] == "set"))
             case "call.proposed" if body["verdict"] == "ask":
+                _answered(changes, body)  # a proposal made anew replaces the one before
                 changes.pending.append(_waiting(head.thread, body, seq, time, "approval"))
             case "call.doubted":
                 changes.pending.append(_waiting(head.thread, body, seq, time, "unknown"))
             case "call.decided":
                 changes.decided.append(cast("str", body["id"]))
             case "call.finished":
-                changes.answered.append(cast("str", body["call"]))
+                _answered(changes, body)
             case _:
                 pass
-    gone = set(changes.answered)
-    changes.pending = [row for row in changes.pending if row.kind == "unknown" or row.call not in gone]
     changes.head = replace(
         head,
         seq=seq,
@@ -89,6 +88,13 @@ def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
         opened=head.opened or time,
     )
     return changes
+
+
+def _answered(changes: Changes, body: JsonObject) -> None:
+    """The approval of this call no longer waits, be it stored or of this very batch."""
+    call = cast("str", body["call"])
+    changes.answered.append(call)
+    changes.pending = [row for row in changes.pending if row.kind == "unknown" or row.call != call]
 
 
 def _waiting(thread: str, body: JsonObject, seq: int, time: float, kind: str) -> PendingRow:
