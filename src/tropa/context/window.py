@@ -3,7 +3,6 @@
 It cuts rarely and far, so that the prompt's prefix stays the same for many turns and a provider's prefix cache works.
 """
 
-
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -36,7 +35,7 @@ async def fit(messages: Sequence[Message], limit: int, count: CountTokens) -> Wi
 
     Raises `ContextTooSmall` when the newest user message does not fit even alone.
     """
-    shown = [_readable(message, limit) for message in messages]
+    shown = [readable(message, limit) for message in messages]
     counted = await count(shown)
     if counted.tokens <= limit:
         return Window(tuple(shown), counted)
@@ -71,8 +70,8 @@ async def _long_turn(shown: list[Message], start: int, limit: int, count: CountT
     )
 
 
-def _readable(message: Message, limit: int) -> Message:
-    """No single observation may take more than a quarter of the prompt."""
+def readable(message: Message, limit: int) -> Message:
+    """The message as a prompt of `limit` tokens shows it: no observation takes more than about a quarter of it."""
     if isinstance(message, Observation):
         return shorten_observation(message, max(400, limit * _CHARS_PER_TOKEN // 4))
     return message

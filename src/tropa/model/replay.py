@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from tropa.errors import ReplayMismatch
-from tropa.messages import Json, JsonObject, Message, dumps, encode
+from tropa.messages import Assistant, Json, JsonObject, Message, Observation, dumps, encode
 from tropa.model.profile import Profile
 from tropa.model.protocol import Count, Delta, Reply, Request, ToolSpec
 from tropa.model.scripted import prompt_tokens
@@ -28,10 +29,10 @@ class Recorded:
 
 
 def describe(request: Request) -> JsonObject:
-    """All that a request asks, as plain JSON."""
+    """All that a request asks, as plain JSON. The ids of calls are left out: they differ from thread to thread."""
     return {
         "system": request.system,
-        "messages": [encode(message) for message in request.messages],
+        "messages": [_said(message) for message in request.messages],
         "tools": [
             {"name": tool.name, "description": tool.description, "schema": tool.schema} for tool in request.tools
         ],
@@ -62,13 +63,23 @@ def request_digest(request: Request, known: Mapping[int, bytes] | None = None) -
 
 
 def message_digest(message: Message) -> bytes:
-    """SHA-256 of one message."""
-    return _digest(encode(message))
+    """SHA-256 of one message, without the ids of its calls."""
+    return _digest(_said(message))
 
 
 def tools_digest(tools: Sequence[ToolSpec]) -> bytes:
     """SHA-256 of the tools as a model sees them."""
     return _digest([[tool.name, tool.description, tool.schema] for tool in tools])
+
+
+def _said(message: Message) -> JsonObject:
+    encoded = encode(message)
+    if isinstance(message, Observation):
+        del encoded["call"]
+    elif isinstance(message, Assistant):
+        for part in cast("list[JsonObject]", encoded["parts"]):
+            part.pop("id", None)
+    return encoded
 
 
 def _digest(value: object) -> bytes:

@@ -4,6 +4,7 @@ from tropa.session.memory import Memory
 from tropa.session.opening import Input, begin, reopen
 from tropa.session.outcome import Run, Stopped
 from tropa.session.record import CallRecord, ReplyRecord, RunRecord
+from tropa.session.replaying import recorded
 from tropa.session.session import Session, Watcher
 from tropa.session.setup import Field, Setup
 from tropa.session.view import load_record, proposals, run_of
@@ -23,6 +24,7 @@ __all__ = [
     "begin",
     "load_record",
     "proposals",
+    "recorded",
     "reopen",
     "run_of",
 ]

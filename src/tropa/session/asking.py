@@ -42,12 +42,11 @@ async def ask(session: Held) -> ReplyRecord:
     """Ask the model for the next step. See `Session.ask`."""
     setup, record = session.setup, session.record
     base = _request(session)
-    limit = setup.model.profile.context - min(_want(session), setup.model.profile.context // 4)
 
     async def count(messages: Sequence[Message]) -> Count:
         return _with_margin(await setup.model.count(replace(base, messages=tuple(messages))))
 
-    window = await fit(session.messages(), limit, count)
+    window = await fit(session.messages(), setup.limit, count)
     if window.cut:
         start = session.window[window.cut].seq
         await session.note(event("window.cut", {"start": start, "tokens": window.count.tokens}))

@@ -68,10 +68,17 @@ class Setup:
                 "tools": [{**_spec(spec), **_hints(self.toolbox.get(spec.name))} for spec in self.tools],
                 "output": self.output,
                 "options": self.options,
+                "limit": self.limit,
                 "fields": self.defaults(),
             }
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text
+
+    @property
+    def limit(self) -> int:
+        """Most tokens of a prompt: the model's window, less the room for its reply."""
+        context = self.model.profile.context
+        return context - min(self.max_output or self.model.profile.max_output, context // 4)
 
     def defaults(self) -> JsonObject:
         """The fields before anything set them."""

@@ -13,7 +13,8 @@ from tropa.events import NewEvent
 from tropa.gate import Proposal
 from tropa.journal import Head, Journal, RunRow, SqliteJournal
 from tropa.messages import JsonObject
-from tropa.session import Memory, Run, load_record, proposals, repair, run_of
+from tropa.model.replay import Replay
+from tropa.session import Memory, Run, load_record, proposals, recorded, repair, run_of
 from tropa.store.decide import decide
 from tropa.store.thread import Thread, read
 from tropa.trail import Trail, trail_of
@@ -79,6 +80,13 @@ class Store:
         if not (await self.journal.head(thread)).seq:
             raise ThreadNotFound(f"there is no thread {thread!r} in this store; `tropa trail list` shows them")
         return trail_of(thread, [entry async for entry in self.journal.events(thread)])
+
+    async def replay(self, thread: str, run: int | None = None) -> Replay:
+        """A model that answers as a recorded run was answered, as long as the same is asked.
+
+        `run` is the run's first event; the latest run by default. Raises `ThreadNotFound`.
+        """
+        return Replay(await recorded(self.journal, thread, run), name=f"replay:{thread}")
 
     async def cancel(self, thread: str, *, by: str) -> Run:
         """End the thread's run. A worker that has it stops within seconds; a parked run ends here and now.
