@@ -8,6 +8,7 @@ import time
 from email.utils import formatdate
 
 import anyio
+import openai  # noqa: F401  # loaded first, so that no time limit below includes it
 import pytest
 
 from tests.model.server import Answer, Server, call, calls, chunk, refuses, says, sse
@@ -289,7 +290,7 @@ async def test_l05_a_date_ahead_is_waited_for():
         [refuses("slow", 429, {"Retry-After": formatdate(time.time() + 2, usegmt=True)}), says()]
     ) as server:
         await reply_of(OpenAI("m", base_url=server.url))
-    assert 0.9 <= server.asked[1].at - server.asked[0].at <= 2.4
+    assert 0.9 <= server.asked[1].at - server.asked[0].at <= 4
 
 
 async def test_l05_the_last_error_carries_status_body_and_header():
@@ -317,7 +318,7 @@ async def test_l05_cancelling_ends_the_wait():
         assert time.monotonic() - start < 1
 
 
-async def test_l05_children_of_one_model_do_not_multiply_the_load():
+async def test_l05_children_under_one_key_do_not_multiply_the_load():
     limited_until = time.monotonic() + 1.0
 
     def answer(asked):
@@ -326,9 +327,9 @@ async def test_l05_children_of_one_model_do_not_multiply_the_load():
         return says()
 
     async with Server(answer) as server:
-        model = OpenAI("m", base_url=server.url, retries=6)
+        models = [OpenAI("m", base_url=server.url, retries=6) for _ in range(3)]
         async with anyio.create_task_group() as group:
-            for _ in range(3):
+            for model in models:
                 group.start_soon(reply_of, model)
     # three at first, then one request per window of 0.3 s, then the three that succeed
     assert len(server.asked) <= 3 + 4 + 3
@@ -541,3 +542,16 @@ async def test_a_web_page_is_no_answer_and_the_remedy_is_named():
         with pytest.raises(ModelError, match="web page; check the model's name and the base URL"):
             await reply_of(OpenAI("m", base_url=server.url))
     assert len(server.asked) == 1
+
+
+async def test_a_watcher_who_leaves_frees_the_connection():
+    body = sse(*[chunk({"content": "word "})] * 200)
+    async with Server([Answer(body, piece=50), says()]) as server:
+        model = OpenAI("m", base_url=server.url)
+        stream = model.ask(asking())
+        assert (await anext(stream)).text == "word "
+        await stream.aclose()
+        assert (await reply_of(model)).text == "fine"
+        await model.close()
+        await model.close()
+        assert (await reply_of(model)).text == "fine"

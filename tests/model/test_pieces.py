@@ -155,6 +155,13 @@ def test_b08_events_are_the_same_however_the_bytes_are_split(events, data):
     assert [each.strip() for each in got + decoder.finish()] == [text for text, _ in events]
 
 
+def test_b08_a_line_end_split_in_two_does_not_end_the_event():
+    decoder, got = Events(), []
+    for byte in b"event: x\r\ndata: a\r\ndata: b\r\n\r\n":
+        got += decoder.feed(bytes([byte]))
+    assert got == ["a\nb"]
+
+
 def assembled(*deltas, ended="tool_calls"):
     assembly = Assembly()
     for delta in deltas:

@@ -302,3 +302,9 @@ def test_an_answer_has_its_schema_in_the_request_or_at_its_end():
     assert "response_format" not in body
     assert "stream_options" not in body
     assert body["messages"][-1]["content"].startswith("x\n\n[runtime notice] Answer with JSON")
+
+
+def test_b02_a_call_with_a_fault_goes_back_without_arguments():
+    call = Call("c1_0", "ls", {"kept": "by mistake"}, '{"p": "a', "cut")
+    messages = payload(user("x"), Assistant((call,)), result("c1_0"))
+    assert messages[2]["tool_calls"][0]["function"]["arguments"] == "{}"

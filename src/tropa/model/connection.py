@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # noqa: S104  # compared with, never bound to
+
+# A server limits a key and not an object: agents that each load their own model still share one limit.
+_PACES: RunVar[dict[tuple[str, bytes], Pace]] = RunVar("paces by server and key")
 
 
 class Response(Protocol):
@@ -48,18 +52,15 @@ class Connection:
         self.local = self.url is not None and urlsplit(self.url).hostname in _LOOPBACK
         self._key = _Secret(key)
         self._timeout = timeout
-        # a client and a lock belong to the event loop that made them, and a script may run several in turn
+        # a client belongs to the event loop that made it, and a script may run several in turn
         self._client: RunVar[AsyncOpenAI | None] = RunVar(f"client for {self.host}", None)
-        self._pace: RunVar[Pace] = RunVar(f"pace for {self.host}")
 
     @property
     def pace(self) -> Pace:
-        """The pace that all requests of this event loop share."""
-        try:
-            return self._pace.get()
-        except LookupError:
-            self._pace.set(pace := Pace())
-            return pace
+        """The pace of all who ask this server under this key, in this event loop."""
+        paces = _PACES.get(dict[tuple[str, bytes], Pace]())
+        _PACES.set(paces)
+        return paces.setdefault((self.host, hashlib.sha256(self._key.value.encode()).digest()), Pace())
 
     @property
     def secrets(self) -> list[str]:
