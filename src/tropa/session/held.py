@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
-from tropa.errors import Conflict
+from tropa.errors import Conflict, StoreError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, apply_field, in_call_order, message_of
 from tropa.gate import Policy
 from tropa.journal import Journal
@@ -146,6 +146,8 @@ class Held:
                             await self._absorb()
                 except Conflict as error:
                     lost.append(error)
+                except StoreError:
+                    continue  # the store may be back before the claim ends; an append will say so otherwise
                 if (lost or self.record.cancelling) and task is not None:
                     task.cancel()
                     return
@@ -154,7 +156,8 @@ class Held:
         try:
             yield
         except asyncio.CancelledError:
-            if lost:
+            if lost and task is not None:
+                task.uncancel()
                 raise lost[0] from None
             raise
         finally:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, event, message_of
 from tropa.gate import Budget
-from tropa.journal import Head, Journal, new_owner
+from tropa.journal import Head, Journal, claimable, new_owner
 from tropa.messages import Json, JsonObject, Media, Text, User, encode
 from tropa.session import repair
 from tropa.session.memory import Memory, Remembered, Seen
@@ -131,7 +131,8 @@ async def _begin(
 
 
 async def _put_in_order(journal: Journal, head: Head, setup: Setup) -> list[NewEvent]:
-    """End a run whose process died. Raises `ThreadWaiting` where it waits for a person."""
+    """End a run whose process died. Raises `ThreadWaiting` where it waits for a person, `Conflict` where it is alive."""
+    claimable(head, head.seq, new_owner(), time.time())
     record = await load_record(journal, head.thread, head.run)
     if waits := repair.waiting(record):
         raise ThreadWaiting(
