@@ -1,7 +1,7 @@
 """Messages and their parts, and the strict JSON they are made of."""
 
 from tropa.messages.codec import decode, encode
-from tropa.messages.json import Json, JsonObject, dumps, loads, loads_object
+from tropa.messages.json import Json, JsonObject, dumps, loads, loads_object, storable
 from tropa.messages.message import (
     Assistant,
     Call,
@@ -40,5 +40,6 @@ __all__ = [
     "encode",
     "loads",
     "loads_object",
+    "storable",
     "user",
 ]

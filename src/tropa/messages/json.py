@@ -14,11 +14,11 @@ JsonObject: TypeAlias = "dict[str, Json]"
 
 
 def dumps(value: Json) -> str:
-    """`value` as compact strict JSON text.
+    """`value` as compact strict JSON text. Values from outside go through `storable` first, which also checks keys.
 
     Text that UTF-8 cannot carry (lone surrogates) is escaped, so that it survives a round trip.
 
-    Raises `NotStorable` with the path of the first value that is not JSON: NaN, an object, a non-text key.
+    Raises `NotStorable` with the path of the first value that is not JSON: NaN, or an object.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -31,6 +31,15 @@ def dumps(value: Json) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text
+
+
+def storable(value: object, path: str) -> None:
+    """Check that a value given by a program is strict JSON, keys and all.
+
+    Raises `NotStorable` with the path (from `path` on) and the type of the first part that is not.
+    """
+    if fault := _first_fault(value, path):
+        raise NotStorable(fault)
 
 
 def loads(text: str | bytes) -> Json:

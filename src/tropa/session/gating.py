@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast
 
 from tropa.errors import InvalidArguments
 from tropa.events import NewEvent, event
-from tropa.gate import Proposed, call_digest, proposal_id, refuse_call, trace
+from tropa.gate import Proposed, ask_before_effects, call_digest, canonical, proposal_id, refuse_call, trace
 from tropa.messages import Call, JsonObject, Observation, Status, Text, encode
 from tropa.session.held import Held
 from tropa.session.record import CallRecord
@@ -16,6 +17,7 @@ from tropa.tool import Tool, masked
 
 CUT_OFF = "not run: the reply was cut off by the length limit; send this call again, shorter"
 ONE_AT_A_TIME = "not run: make one call at a time"
+SECRETS_LOST = "not run: its secret argument was kept in memory only, and that process is gone; make the call again"
 
 
 async def propose(session: Held, calls: Sequence[Call]) -> None:
@@ -39,12 +41,17 @@ async def propose(session: Held, calls: Sequence[Call]) -> None:
 
 
 def _still_valid(session: Held, known: CallRecord) -> bool:
-    """Whether a recorded proposal still is what would run: a fork or another version of the tool asks anew."""
-    if known.attempts or known.proposed["verdict"] != "ask":
+    """Whether the call need not come to the gate again: it was started, or it is what was proposed."""
+    return known.attempts > 0 or is_proposed(session, known)
+
+
+def is_proposed(session: Held, known: CallRecord) -> bool:
+    """Whether what was proposed is what would run, here and now. Not so in a fork, or with a tool that changed."""
+    if "digest" not in known.proposed:
         return True
     tool = session.setup.toolbox.get(known.tool)
     proposed = cast("JsonObject", known.proposed["arguments"])
-    return tool is not None and known.proposed.get("digest") == digest_of(session, known.call, tool, proposed)
+    return tool is not None and known.proposed["digest"] == digest_of(session, known.call, tool, proposed)
 
 
 def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> list[NewEvent]:
@@ -56,6 +63,8 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
         return _refused(call, session.setup.toolbox.unknown(call.tool), "error", "unknown_tool")
     if call.fault is not None:
         return _refused(call, call.fault, "error", "invalid_arguments")
+    if secrets_lost(session, call, tool):
+        return _refused(call, SECRETS_LOST, "error", "secret_lost")
     try:
         arguments = tool.validate(given(session, call))
     except InvalidArguments as error:
@@ -80,7 +89,7 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
     if session.record.dry and not tool.hints.read_only:
         return [event("call.proposed", {**body, "verdict": "dry"})]  # type: ignore[typeddict-item]
     taken.append(tool.name)
-    origins = {} if tool.hints.read_only else trace(shown, session.messages(), session.setup.instructions)
+    origins = {} if tool.hints.read_only and session.policy is ask_before_effects else trace(shown, session.messages(), session.setup.instructions)
     ruling = session.policy(
         Proposed(tool.name, tool.hints, shown, session.thread, (session.setup.name,), MappingProxyType(origins))
     )
@@ -90,7 +99,7 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
     body["verdict"] = ruling.verdict
     if ruling.reason:
         body["reason"] = ruling.reason
-    if not tool.hints.read_only:
+    if not tool.hints.read_only or ruling.verdict == "ask":
         digest = digest_of(session, call.id, tool, shown)
         body["digest"], body["id"] = digest, proposal_id(digest)
         body["origins"] = {path: {"kind": o.kind, "source": o.source} for path, o in origins.items()}
@@ -108,12 +117,18 @@ def _refused(call: Call, text: str, status: Status, reason: str, body: JsonObjec
 
 def given(session: Held, call: Call) -> JsonObject:
     """The arguments with their secrets, where this process still has them."""
-    return session.setup.secrets.get(f"{session.thread}\0{call.id}", call.arguments)
+    return session.setup.secret(session.thread, call.id) or call.arguments
+
+
+def secrets_lost(session: Held, call: Call, tool: Tool) -> bool:
+    """Whether the call had secret arguments that this process does not have."""
+    return bool(tool.secret & call.arguments.keys()) and session.setup.secret(session.thread, call.id) is None
 
 
 def digest_of(session: Held, call: str, tool: Tool, arguments: JsonObject) -> str:
     """What an approval binds. Secret values take part by their hash, which only this process can make."""
-    real = session.setup.secrets.get(f"{session.thread}\0{call}")
+    real = session.setup.secret(session.thread, call)
     if tool.secret and real is not None:
-        arguments = {**arguments, "\0secret": {name: real.get(name) for name in sorted(tool.secret)}}
+        hidden = canonical({name: real.get(name) for name in sorted(tool.secret)})
+        arguments = {**arguments, "\0secret": hmac.digest(session.setup.seal, hidden, "sha256").hex()}
     return call_digest(session.thread, call, tool.name, tool.digest, arguments)

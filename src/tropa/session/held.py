@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +19,9 @@ from tropa.session.record import RunRecord
 from tropa.session.setup import Setup
 
 HEARTBEAT = 5.0
-"""Seconds between renewals of the claim on a thread, and looks for a wish to cancel."""
+"""Seconds between renewals of the claim on a thread."""
+LOOK = 0.5
+"""Seconds between looks for a wish to cancel."""
 
 Watcher = Callable[[Delta | Event], None]
 
@@ -46,6 +47,7 @@ class Held:
         self.watch = watch
         self.memory: Memory | None = None
         self.policy: Policy = setup.policy
+        self.released = False
         self._lock = asyncio.Lock()
 
     @property
@@ -92,6 +94,7 @@ class Held:
                 now = time.time()
                 for entry in events:
                     self.fold(Event(self.thread, self.seq + 1, now, entry.kind, entry.body))
+                self.released = release
                 if release and self.memory is not None:
                     self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored))
                 return len(events)
@@ -137,11 +140,14 @@ class Held:
         lost: list[Exception] = []
 
         async def beat() -> None:
+            due = time.monotonic() + HEARTBEAT
             while True:
-                await asyncio.sleep(HEARTBEAT)
+                await asyncio.sleep(LOOK)
                 try:
-                    head = await self.journal.renew(self.thread, self.owner)
-                    if head.seq > self.seq:
+                    if time.monotonic() >= due:
+                        due = time.monotonic() + HEARTBEAT
+                        await self.journal.renew(self.thread, self.owner)
+                    if (await self.journal.head(self.thread)).seq > self.seq:
                         async with self._lock:
                             await self._absorb()
                 except Conflict as error:
@@ -162,5 +168,4 @@ class Held:
             raise
         finally:
             heart.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await heart
+            await asyncio.wait([heart])  # unlike `await heart`, this lets a cancellation of our own through

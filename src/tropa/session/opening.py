@@ -10,7 +10,7 @@ from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, event, message_of
 from tropa.gate import Budget
 from tropa.journal import Head, Journal, claimable, new_owner
-from tropa.messages import Json, JsonObject, Media, Text, User, encode
+from tropa.messages import Json, JsonObject, Media, Text, User, encode, storable
 from tropa.session import repair
 from tropa.session.memory import Memory, Remembered, Seen
 from tropa.session.session import Session, Watcher
@@ -154,6 +154,7 @@ def _field_events(setup: Setup, stored: JsonObject, given: Mapping[str, Json]) -
         if spec is None:
             known = ", ".join(f"`{field}`" for field in setup.fields) or "none"
             raise UsageError(f"the agent `{setup.name}` has no field `{name}`; its fields: {known}")
+        storable(value, name)
         events += _field_event(name, spec, stored, value)
     return events
 
@@ -168,7 +169,9 @@ def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> lis
             start = [event("field.set", {"name": name, "op": "set", "value": spec.default})]
         return [*start, event("field.set", {"name": name, "op": "append", "value": value})]
     if callable(spec.reducer):
-        return [event("field.set", {"name": name, "op": "set", "value": spec.reducer(before, value), "given": value})]
+        reduced = spec.reducer(before, value)
+        storable(reduced, name)
+        return [event("field.set", {"name": name, "op": "set", "value": reduced, "given": value})]
     if spec.reducer != "overwrite":
         raise UsageError(
             f"the field `{name}` has the reducer {spec.reducer!r}; use 'overwrite', 'append' or a function"

@@ -8,7 +8,7 @@ from typing import cast
 
 from tropa.events import Event, NewEvent, Stop
 from tropa.gate import Budget, Spent, sha256
-from tropa.messages import Assistant, Call, Json, JsonObject, Notice, Observation, decode
+from tropa.messages import Assistant, Call, Json, JsonObject, Notice, Observation, decode, encode
 from tropa.model import Usage
 
 
@@ -19,28 +19,33 @@ class CallRecord:
     call: str
     tool: str
     proposed: JsonObject
+    approval: JsonObject | None = None
+    """The decision before it ran: approve, edit or reject."""
     doubted: JsonObject | None = None
-    decided: JsonObject | None = None
+    resolution: JsonObject | None = None
+    """The decision on the latest doubt: done, not_done or retry."""
     attempts: int = 0
     running: bool = False
+    effect: bool = False
+    """Whether it was started as a call with side effects."""
     finished: Observation | None = None
 
     @property
     def id_waiting(self) -> str | None:
         """The proposal that a person must still decide on, if the call waits for one."""
-        if self.finished is not None or self.decided is not None:
+        if self.finished is not None:
             return None
         if self.doubted is not None:
-            return cast("str", self.doubted["id"])
-        if self.proposed["verdict"] == "ask" and not self.attempts:
+            return None if self.resolution is not None else cast("str", self.doubted["id"])
+        if self.proposed["verdict"] == "ask" and not self.attempts and self.approval is None:
             return cast("str", self.proposed["id"])
         return None
 
     @property
     def arguments(self) -> JsonObject:
         """The arguments that would run: as proposed, or as a person edited them."""
-        if self.decided is not None and "arguments" in self.decided:
-            return cast("JsonObject", self.decided["arguments"])
+        if self.approval is not None and "arguments" in self.approval:
+            return cast("JsonObject", self.approval["arguments"])
         return cast("JsonObject", self.proposed["arguments"])
 
     @property
@@ -80,8 +85,10 @@ class RunRecord:
     replies: list[ReplyRecord] = field(default_factory=list[ReplyRecord])
     calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     spent: Spent = field(default_factory=Spent)
-    noticed: dict[int, str] = field(default_factory=dict[int, str])
-    """Notices given, by how many replies there were."""
+    noticed: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    """Notices given, each with how many replies there were."""
+    fresh: int = 0
+    """The first reply after a person let an ended run go on: cuts and repeats before it are forgiven."""
     over_calls: bool = False
     """Whether a call was refused because the budget of calls is used up."""
     cancelling: bool = False
@@ -90,7 +97,8 @@ class RunRecord:
     _stepped: int = 0
     _open_request: JsonObject | None = None
     _since: float = 0.0
-    _last: float = 0.0
+    last: float = 0.0
+    """When the run last did something, in seconds since 1970."""
 
     def apply(self, event: Event) -> None:
         """Fold one event. Kinds that do not concern a run are passed over."""
@@ -105,13 +113,10 @@ class RunRecord:
                 if "budget" in body:
                     self.budget = Budget.from_json(cast("JsonObject", body["budget"]))
                 self._lose_request()
-                self._pause_clock(self._last)
+                self._pause_clock(self.last)
+                self._forget_end()
                 self._since, self.finished, self.cancelling = event.time, None, False
                 self.over_calls = False
-                # What was said to end the run, or broken off, is no step of the run that goes on.
-                self.replies = [
-                    one for one in self.replies if one.calls or not (one.closing or one.finish == "cancelled")
-                ]
             case "run.paused":
                 self._pause_clock(event.time)
             case "run.cancelling":
@@ -128,14 +133,20 @@ class RunRecord:
                 self._reply(event)
             case "message.added":
                 if isinstance(message := decode(cast("JsonObject", body["message"])), Notice):
-                    self.noticed[len(self.replies)] = message.text
+                    self.noticed.add((len(self.replies), message.text))
             case _:
                 self._call(event)
-        self._last = event.time
+        if event.kind != "call.decided":  # people take their time, and it is not working time
+            self.last = event.time
 
     def apply_new(self, seq: int, entry: NewEvent, now: float) -> None:
         """Fold an event that is about to be appended as number `seq`."""
         self.apply(Event("", seq, now, entry.kind, entry.body))
+
+    @property
+    def usage(self) -> Usage:
+        """All that is spent; what was reserved for a request that has no reply counts in full."""
+        return self.spent.usage if self._open_request is None else self.spent.usage + _reserved(self._open_request)
 
     def seconds(self, now: float) -> float:
         """Working time so far; waiting for people is not counted."""
@@ -154,8 +165,8 @@ class RunRecord:
 
     def steps_warned(self, notice: str) -> int:
         """How many steps had been made when the model was last given this notice; 0 for never."""
-        given = max((count for count, text in self.noticed.items() if text == notice), default=0)
-        return sum(1 for reply in self.replies[:given] if reply.calls)
+        given = max((count for count, text in self.noticed if text == notice), default=0)
+        return sum(1 for reply in self.replies[self.fresh : given] if reply.calls)
 
     def rejections(self, signature: str) -> list[CallRecord]:
         """Calls of this run with this signature that a person rejected (or that were refused since)."""
@@ -195,16 +206,19 @@ class RunRecord:
         if record is None:
             return
         match event.kind:
+            case "call.decided" if record.doubted is not None:
+                if body["id"] == record.doubted["id"]:
+                    record.resolution = body
             case "call.decided":
-                record.decided = body
+                if body["id"] == record.proposed.get("id"):
+                    record.approval = body
             case "call.doubted":
-                record.doubted, record.decided, record.running = body, None, False
+                record.doubted, record.resolution, record.running = body, None, False
             case "call.started":
                 if not record.attempts:
                     self.spent.calls[record.tool] += 1
-                record.attempts, record.running = cast("int", body["attempt"]), True
-                if record.doubted is not None:
-                    record.doubted = None
+                record.attempts, record.running, record.effect = cast("int", body["attempt"]), True, "key" in body
+                record.doubted = record.resolution = None
             case "call.finished":
                 record.finished = cast("Observation", decode(cast("JsonObject", body["message"])))
                 record.running = False
@@ -213,12 +227,19 @@ class RunRecord:
 
     def _lose_request(self) -> None:
         """A request that never got its reply counts as spent, all that was reserved for it."""
-        if self._open_request is not None:
-            tokens = cast("int", self._open_request["tokens"])
-            lost = cast("int", self._open_request["max_output"])
-            cost = cast("float | None", self._open_request.get("cost"))
-            self.spent.usage += Usage(tokens, lost, cost=cost, estimated=True)
-            self._open_request = None
+        self.spent.usage, self._open_request = self.usage, None
+
+    def _forget_end(self) -> None:
+        """What was broken off, or said to end a run that now goes on, is no step of it."""
+        end = self.finished
+        self.replies = [
+            one
+            for one in self.replies
+            if one.finish != "cancelled" and (end is None or not (one.closing or one.seq == end.get("answer")))
+        ]
+        if end is not None:
+            self.fresh = self._stepped = len(self.replies)
+            self._steps = []
 
     def _pause_clock(self, now: float) -> None:
         if self._since:
@@ -229,5 +250,10 @@ class RunRecord:
 def _outcome(record: CallRecord) -> list[Json]:
     observation = cast("Observation", record.finished)
     # A rejection counts by its status: its text changes between the person's words and the runtime's.
-    value = None if observation.status == "rejected" else observation.value
-    return [record.signature, observation.status, value]
+    result = None if observation.status == "rejected" else encode(observation)["parts"]
+    return [record.signature, observation.status, result]
+
+
+def _reserved(request: JsonObject) -> Usage:
+    cost = cast("float | None", request.get("cost"))
+    return Usage(cast("int", request["tokens"]), cast("int", request["max_output"]), cost=cost, estimated=True)

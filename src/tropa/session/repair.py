@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 
 from tropa.events import NewEvent, RunStatus, Stop, event
 from tropa.messages import Call, Json, JsonObject, Observation, Status, Text, encode
 from tropa.session.record import CallRecord, ReplyRecord, RunRecord
-from tropa.tool import Toolbox
 
 
 def doubt_id(thread: str, record: CallRecord) -> str:
@@ -21,11 +21,8 @@ def doubted(thread: str, record: CallRecord, why: str) -> NewEvent:
     return event("call.doubted", {"call": record.call, "id": doubt_id(thread, record), "tool": record.tool, "why": why})
 
 
-def close_calls(thread: str, record: RunRecord, toolbox: Toolbox | None, why: str) -> list[NewEvent]:
-    """Give every open call its observation: not run, cancelled, or unknown where it was inside a side effect.
-
-    Without a `toolbox` (somebody cancels who has no tools at hand) every started call is taken to have side effects.
-    """
+def close_calls(thread: str, record: RunRecord, why: str) -> list[NewEvent]:
+    """Give every open call its observation: not run, cancelled, or unknown where it was inside a side effect."""
     events: list[NewEvent] = []
     for item in record.open_calls():
         if isinstance(item, Call):
@@ -33,12 +30,11 @@ def close_calls(thread: str, record: RunRecord, toolbox: Toolbox | None, why: st
             events.append(event("call.proposed", {**proposed, "verdict": "refuse", "reason": "interrupted"}))  # type: ignore[typeddict-item]
             events.append(_finished(item.id, item.tool, "cancelled", f"not run: {why}"))
             continue
-        tool = None if toolbox is None else toolbox.get(item.tool)
         if item.doubted is not None:
             events.append(_finished(item.call, item.tool, "unknown", f"{why}; whether it ran is not known"))
         elif not item.running:
             events.append(_finished(item.call, item.tool, "cancelled", f"not run: {why}"))
-        elif tool is not None and tool.hints.read_only:
+        elif not item.effect:
             events.append(_finished(item.call, item.tool, "cancelled", f"cancelled: {why}"))
         else:
             events.append(doubted(thread, item, f"it was started; {why}"))
@@ -53,39 +49,44 @@ def waiting(record: RunRecord) -> list[str]:
     ]
 
 
-def can_go_on(record: RunRecord) -> bool:
-    """Whether the first open call is free to go on: decided, or not in need of a decision."""
+def can_go_on(record: RunRecord, inbox: Collection[str]) -> bool:
+    """Whether the first open call is free to go on: it does not wait for anything that lies in the thread's `inbox`.
+
+    What a fork's origin waited for does not lie in the fork's inbox: there it is asked anew.
+    """
     first = next(iter(record.open_calls()), None)
-    return not isinstance(first, CallRecord) or first.id_waiting is None
+    return not isinstance(first, CallRecord) or first.id_waiting not in inbox
 
 
 def paused(record: RunRecord) -> list[NewEvent]:
     """The pause event, or nothing when the first open call has been decided meanwhile and can go on."""
-    return [] if can_go_on(record) else [event("run.paused", {"waits": list[Json](waiting(record))})]
+    waits = waiting(record)
+    return [] if can_go_on(record, waits) else [event("run.paused", {"waits": list[Json](waits)})]
 
 
 def finished(
-    record: RunRecord, stop: Stop, now: float, reply: ReplyRecord | None = None, output: Json = None
+    record: RunRecord,
+    stop: Stop,
+    now: float,
+    reply: ReplyRecord | None = None,
+    output: Json = None,
+    error: str | None = None,
 ) -> NewEvent:
-    """The end of a run."""
+    """The end of a run, at `now` (seconds since 1970)."""
     statuses: dict[str, RunStatus] = {"answered": "completed", "cancelled": "cancelled", "error": "failed"}
     body: JsonObject = {
         "status": statuses.get(stop, "stopped"),
         "stop": stop,
-        "usage": record.spent.usage.to_json(),
+        "usage": record.usage.to_json(),
         "seconds": round(record.seconds(now), 6),
     }
     if reply is not None:
         body["answer"] = reply.seq
     if output is not None:
         body["output"] = output
+    if error is not None:
+        body["error"] = error
     return event("run.finished", body)  # type: ignore[arg-type]
-
-
-def failed(record: RunRecord, error: str, now: float) -> NewEvent:
-    """The end of a run by an error."""
-    end = finished(record, "error", now)
-    return NewEvent(end.kind, {**end.body, "error": error})
 
 
 def _finished(call: str, tool: str, status: Status, text: str) -> NewEvent:

@@ -71,7 +71,8 @@ class Session(Held):
             return None
         if record.over_calls:
             return "max_calls"
-        if len(record.replies) >= CUTS and all(reply.finish == "length" for reply in record.replies[-CUTS:]):
+        newest = record.replies[record.fresh :][-CUTS:]
+        if len(newest) == CUTS and all(reply.finish == "length" for reply in newest):
             return "truncated"
         if record.replies and any(
             len(record.rejections(record.calls[call.id].signature)) >= REFUSALS
@@ -88,13 +89,14 @@ class Session(Held):
 
     async def notice(self, text: str) -> None:
         """Tell the model something, once after each reply, also when the run is resumed."""
-        if self._asked == len(self.record.replies) and self._asked not in self.record.noticed:
+        if self._asked == len(self.record.replies) and (self._asked, text) not in self.record.noticed:
             await self.note(event("message.added", {"message": encode(Notice(text))}))
 
-    async def finish(self, stop: Stop, reply: ReplyRecord | None = None, output: Json = None) -> Run:
+    async def finish(
+        self, stop: Stop, reply: ReplyRecord | None = None, output: Json = None, error: str | None = None
+    ) -> Run:
         """End the run with `stop` and the answer that `reply` holds."""
-        await self.write(lambda: [repair.finished(self.record, stop, time.time(), reply, output)], release=True)
-        return await self.view()
+        return await self._end("the run is over", stop, reply, output, error)
 
     async def close(self, stop: Stop) -> Run:
         """End the run by a limit, with a closing answer where what is left allows one."""
@@ -109,24 +111,26 @@ class Session(Held):
 
     async def fail(self, error: Exception) -> Run:
         """End the run with an error. It can be resumed."""
-        text = f"{type(error).__name__}: {error}"
-        closing = [
-            *repair.close_calls(self.thread, self.record, self.setup.toolbox, "the run failed"),
-            repair.failed(self.record, text, time.time()),
-        ]
-        await self.write(lambda: closing, release=True)
-        return await self.view()
+        return await self._end("the run failed", "error", error=f"{type(error).__name__}: {error}")
 
     async def cancel(self) -> Run:
         """End the run because somebody interrupted it: every open call gets its observation."""
-        await self.write(
-            lambda: [
-                *repair.close_calls(self.thread, self.record, self.setup.toolbox, "interrupted"),
-                repair.finished(self.record, "cancelled", time.time()),
-            ],
-            release=True,
-            durable=True,
-        )
+        return await self._end("interrupted", "cancelled")
+
+    async def _end(
+        self, why: str, stop: Stop, reply: ReplyRecord | None = None, output: Json = None, error: str | None = None
+    ) -> Run:
+        """Close every open call and end the run, in one append; nothing when it ended or was given back already."""
+        if not self.released:
+            await self.write(
+                lambda: [
+                    *repair.close_calls(self.thread, self.record, why),
+                    repair.finished(self.record, stop, time.time(), reply, output, error),
+                ],
+                release=True,
+                durable=stop == "cancelled",
+            )
+            self.setup.forget_secrets(self.thread)
         return await self.view()
 
     async def view(self) -> Run:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from secrets import token_bytes
 from typing import cast
 
 from tropa.gate import Budget, Policy, ask_before_effects
@@ -45,7 +46,9 @@ class Setup:
     options: JsonObject = field(default_factory=dict[str, Json])
     max_output: int | None = None
     secrets: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Arguments of calls with secret parameters, by proposal digest: held here, never in the journal."""
+    """Arguments of calls with secret parameters, by thread and call: held here, never in the journal."""
+    seal: bytes = field(default_factory=lambda: token_bytes(32))
+    """Keys the digests of secret values, so that nobody can guess a short one from the journal."""
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -79,6 +82,19 @@ class Setup:
         """Most tokens of a prompt: the model's window, less the room for its reply."""
         context = self.model.profile.context
         return context - min(self.max_output or self.model.profile.max_output, context // 4)
+
+    def secret(self, thread: str, call: str) -> JsonObject | None:
+        """The arguments of a call with its secrets, where this process still has them."""
+        return self.secrets.get(f"{thread}\0{call}")
+
+    def keep_secret(self, thread: str, call: str, arguments: JsonObject) -> None:
+        """Hold the arguments of a call in memory until its run ends."""
+        self.secrets[f"{thread}\0{call}"] = arguments
+
+    def forget_secrets(self, thread: str) -> None:
+        """Let go of what was held for a thread."""
+        for key in [key for key in self.secrets if key.startswith(f"{thread}\0")]:
+            del self.secrets[key]
 
     def defaults(self) -> JsonObject:
         """The fields before anything set them."""
