@@ -124,7 +124,6 @@ def tool(
             hints=hints,
             signature=signature,
             timeout=timeout,
-            secret=secret,
             undo=undo,
             preview=preview,
             transactional=transactional,

@@ -28,6 +28,7 @@ class Check(Protocol):
     """Arguments in, checked arguments out; `schema` is what a model sees."""
 
     schema: JsonObject
+    secret: frozenset[str]
 
     def check(self, arguments: JsonObject, /) -> Arguments:
         """The checked arguments. Raises `InvalidArguments`."""
@@ -58,7 +59,6 @@ class Tool:
         hints: Hints,
         signature: Signature | None = None,
         timeout: float | None = None,
-        secret: Collection[str] = (),
         undo: Callable[..., object] | Tool | None = None,
         preview: Callable[..., object] | Tool | None = None,
         transactional: bool = False,
@@ -71,7 +71,7 @@ class Tool:
         self.schema = check.schema
         self.hints = hints
         self.timeout = timeout
-        self.secret = frozenset(secret)
+        self.secret = check.secret
         self.undo = undo
         self.preview = preview
         self.transactional = transactional
@@ -164,7 +164,6 @@ class Tool:
             SchemaCheck(name, schema, secret=secret, strict=strict),
             hints=Hints(read_only, destructive, idempotent, open_world),
             timeout=timeout,
-            secret=secret,
             undo=undo,
             preview=preview,
             version=version,

@@ -9,7 +9,7 @@ from tropa.errors import NotStorable, ToolDefinitionError
 from tropa.messages import Json, JsonObject, dumps
 from tropa.tool.arguments import Arguments
 from tropa.tool.faults import Fault, missing, not_json, refusal, unknown
-from tropa.tool.shape import coerce, follow, resolve
+from tropa.tool.shape import coerce, declared_secret, follow, resolve
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -28,11 +28,11 @@ class SchemaCheck:
     """
 
     def __init__(self, tool: str, schema: JsonObject, *, secret: Collection[str] = (), strict: bool = False) -> None:
-        self.secret = frozenset(secret)
         self.strict = strict
         closed = _as_object(tool, schema)
         for reference in _references(closed):
             _check_reference(tool, closed, reference)
+        self.secret = frozenset(secret) | declared_secret(closed)
         self._validator = _build(tool, closed)
         self._is_valid: Callable[[object], bool] = self._validator.is_valid
         # Where any value is allowed, the validator lets through what is not JSON, and the record would not take it.

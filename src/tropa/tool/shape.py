@@ -71,6 +71,26 @@ def types_of(schema: Mapping[str, Json]) -> frozenset[str]:
     return frozenset(_TYPES)
 
 
+def declared_secret(root: JsonObject) -> frozenset[str]:
+    """The top-level members that hold a password by their own schema: `writeOnly`, or the format `password`."""
+
+    def holds(node: Json, seen: frozenset[str]) -> bool:
+        if isinstance(node, list):
+            return any(holds(part, seen) for part in node)
+        if not isinstance(node, dict):
+            return False
+        if node.get("writeOnly") is True or node.get("format") == "password":
+            return True
+        reference = node.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#") and reference not in seen:
+            return holds(follow(root, reference), seen | {reference})
+        return any(
+            holds(part, seen) for key, part in node.items() if key not in {"default", "enum", "const", "examples"}
+        )
+
+    return frozenset(name for name, part in cast("JsonObject", root["properties"]).items() if holds(part, frozenset()))
+
+
 def type_of(value: Json) -> str:
     """The JSON type of a value: `integer` for a whole number written as one, else `number`."""
     if value is None:
@@ -197,33 +217,3 @@ def _from_text(text: str, types: frozenset[str]) -> Json:
     if "number" in types and _NUMBER.fullmatch(stripped) and math.isfinite(number := float(stripped)):
         return number
     return text
-
-
-def stray(root: JsonObject, schema: Json, value: Json, path: Path = ()) -> tuple[Path, list[str]] | None:
-    """The first member that its object does not declare, with the declared names; `None` where there is none.
-
-    Where a value fits several members of a union, it is stray only if it is in all of them.
-    """
-    if not isinstance(value, (dict, list)) or len(path) > _DEPTH:
-        return None
-    node = resolve(root, schema)
-    if isinstance(node, bool):
-        return None
-    for keyword in ("anyOf", "oneOf"):
-        parts = [p for p in cast("list[Json]", node.get(keyword, [])) if fits(root, p, value, closed=False)]
-        found = [stray(root, part, value, path) for part in parts]
-        if found and all(found):
-            return found[0]
-    if isinstance(value, list):
-        pairs = [(index, item_schema(node, index), item) for index, item in enumerate(value)]
-    else:
-        properties = cast("JsonObject", node.get("properties", {}))
-        rest = node.get("additionalProperties", True)
-        for name in value:
-            if rest is False and name not in properties and "patternProperties" not in node:
-                return (*path, name), list(properties)
-        pairs = [(name, properties.get(name, rest), item) for name, item in value.items()]
-    for step, part, item in pairs:
-        if found_inside := stray(root, part, item, (*path, step)):
-            return found_inside
-    return None

@@ -12,6 +12,7 @@ from typing import Annotated, Union, cast, get_args, get_origin
 
 from tropa.errors import ToolDefinitionError
 from tropa.tool.context import ToolContext
+from tropa.tool.typed_dict import readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +110,4 @@ def _annotation(tool: str, parameter: inspect.Parameter, names: dict[str, object
         ) from None
     except Exception as error:
         raise ToolDefinitionError(f"{where}: its type `{parameter.annotation}` cannot be read ({error})") from error
-    return hints[parameter.name]
+    return readable(hints[parameter.name], names)

@@ -14,8 +14,9 @@ from pydantic.json_schema import GenerateJsonSchema
 from tropa.errors import NotStorable, ToolDefinitionError
 from tropa.messages import Json, JsonObject, dumps
 from tropa.tool.arguments import Arguments
+from tropa.tool.closed import closed_below, stray
 from tropa.tool.faults import Fault, missing, not_json, refusal, unknown
-from tropa.tool.shape import Path, coerce, stray
+from tropa.tool.shape import Path, coerce, declared_secret
 from tropa.tool.signature import Parameter, Signature
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ class SignatureCheck:
         secret: Collection[str] = (),
         strict: bool = False,
     ) -> None:
-        self.secret = frozenset(secret)
         self.strict = strict
         self._whole: str | None = None
         if arguments is None:
@@ -59,7 +59,8 @@ class SignatureCheck:
             self._model, self._fields = _closed(arguments), {name: name for name in arguments.model_fields}
             self._whole = _explicit(tool, signature, arguments)
         self.schema = _schema(tool, self._model, signature.parameters)
-        self._nested = any(key in dumps(self.schema) for key in ('"$ref"', '"properties":{"')) and _deep(self.schema)
+        self.secret = frozenset(secret) | declared_secret(self.schema)
+        self._closed = closed_below(self.schema)
         self._parse = self._model.__pydantic_validator__.validate_json
 
     def check(self, arguments: JsonObject) -> Arguments:
@@ -71,8 +72,6 @@ class SignatureCheck:
         if self.strict:
             raise refusal(self._faults(first, arguments), arguments, self.secret) from None
         coerced = cast("JsonObject", coerce(self.schema, self.schema, arguments))
-        if coerced == arguments and coerced is not arguments:
-            coerced = arguments
         try:
             return self._check(coerced)
         except ValidationError as error:
@@ -84,7 +83,8 @@ class SignatureCheck:
         except NotStorable as error:
             raise not_json(error) from None
         instance = cast("BaseModel", self._parse(text, strict=True))
-        if self._nested and (found := stray(self.schema, self.schema, arguments)):
+        undeclared = self._closed is not None and not self._closed(arguments)
+        if undeclared and (found := stray(self.schema, self.schema, arguments)):
             raise refusal([unknown(*found)], arguments, self.secret)
         if self._whole is not None:
             return Arguments(arguments, {self._whole: instance})
@@ -182,10 +182,6 @@ def _sealed(part: JsonObject) -> JsonObject:
     if part.get("type") == "object" and "properties" in part:
         part.setdefault("additionalProperties", False)
     return part
-
-
-def _deep(schema: JsonObject) -> bool:
-    return '"additionalProperties":false' in dumps(schema.get("$defs", {}))
 
 
 def _blame(tool: str, parameters: Sequence[Parameter], error: Exception) -> ToolDefinitionError:
