@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+
 from tropa.agent.react import react
 from tropa.agent.structured import Structured
 from tropa.errors import BudgetError, StoreError, TropaError, UsageError
@@ -165,7 +167,8 @@ class Agent:
             async with session.alive():
                 run = await react(session, None if self._structured is None else self._structured.check)
         except asyncio.CancelledError:
-            await session.cancel()
+            with anyio.CancelScope(shield=True):
+                await session.cancel()
             if session.record.cancelling and (task := asyncio.current_task()) is not None:
                 task.uncancel()
                 return await session.view()

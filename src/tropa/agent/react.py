@@ -15,6 +15,9 @@ RETRIES = 2
 Check = Callable[[str], Json]
 """Reads a structured answer and gives it as JSON. Raises `InvalidArguments` with words for the model."""
 
+_ENDS: dict[str, Stop] = {"length": "truncated", "filter": "refused", "cancelled": "cancelled"}
+"""How a reply ended that is no whole answer, and the stop that this means."""
+
 
 async def react(session: Session, check: Check | None = None) -> Run:
     """Run the session until it ends or waits. Starting it again on the same thread goes on where it was."""
@@ -27,30 +30,27 @@ async def react(session: Session, check: Check | None = None) -> Run:
                     if (parked := await session.pause()) is not None:
                         return parked
                 continue
-            output: Json = None
-            fault = _fault(reply)
-            if fault is None and check is not None:
-                try:
-                    output = check(reply.text)
-                except InvalidArguments as error:
-                    fault = str(error)
-            if fault is None:
-                return await session.finish(_stop_of(reply), reply, output)
-            faults += 1
-            if faults > RETRIES:
-                return await session.finish("error" if reply.text else "empty_reply", reply)
-            await session.notice(fault)
+            if (end := _ENDS.get(reply.finish)) is not None:
+                return await session.finish(end, reply)
+            try:
+                output = _answer(reply, check)
+            except InvalidArguments as error:
+                faults += 1
+                if faults <= RETRIES:
+                    await session.notice(str(error))
+                elif reply.text.strip():
+                    return await session.finish("error", reply, error=f"no valid answer in {faults} replies: {error}")
+                else:
+                    return await session.finish("empty_reply", reply)
+            else:
+                return await session.finish("answered", reply, output)
     except Stopped as limit:
         stop = limit.stop
     return await session.close(stop)
 
 
-def _fault(reply: ReplyRecord) -> str | None:
-    if not reply.text.strip() and reply.finish not in {"filter", "length"}:
-        return "Your last reply was empty. Answer in words, or call a tool."
-    return None
-
-
-def _stop_of(reply: ReplyRecord) -> Stop:
-    ends: dict[str, Stop] = {"length": "truncated", "filter": "refused", "cancelled": "cancelled"}
-    return ends.get(reply.finish, "answered")
+def _answer(reply: ReplyRecord, check: Check | None) -> Json:
+    """The structured answer, where one is wanted. Raises `InvalidArguments` when the reply is no answer."""
+    if not reply.text.strip():
+        raise InvalidArguments("Your last reply was empty. Answer in words, or call a tool.")
+    return None if check is None else check(reply.text)

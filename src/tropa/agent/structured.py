@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import TypeAdapter, ValidationError
 
 from tropa.errors import InvalidArguments
-from tropa.messages import Json, JsonObject
+from tropa.messages import Json, JsonObject, dumps
 from tropa.session import Run
 
 _SHOWN = 3
@@ -36,7 +36,11 @@ class Structured:
 
     def read(self, run: Run) -> Run:
         """The run with its stored output as a value of the type."""
-        return run if run.output is None else replace(run, output=self._adapter.validate_python(run.output))
+        return (
+            run
+            if run.output is None
+            else replace(run, output=self._adapter.validate_json(dumps(cast("Json", run.output))))
+        )
 
 
 def _bare(text: str) -> str:

@@ -28,7 +28,7 @@ class Budget:
     `cost` US dollars, `seconds` working time (waiting for people is not counted), `calls` executed tool calls,
     `per_tool` executed calls by tool name.
 
-    Raises `BudgetError` on a limit that is not positive.
+    Raises `BudgetError` on a limit below 0, and on fewer steps than 1.
     """
 
     steps: int | None = 25
@@ -39,8 +39,9 @@ class Budget:
     per_tool: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
-        for name in ("steps", "tokens", "cost", "seconds", "calls"):
-            limit = cast("float | None", getattr(self, name))
+        named = ("steps", "tokens", "cost", "seconds", "calls")
+        limits = {name: cast("float | None", getattr(self, name)) for name in named}
+        for name, limit in (limits | {f"per_tool[{tool!r}]": most for tool, most in self.per_tool.items()}).items():
             if limit is not None and not (limit >= 0 and math.isfinite(limit)):
                 raise BudgetError(f"budget `{name}` is {limit!r}; give a number of 0 or more, or None for no limit")
         if self.steps is not None and self.steps < 1:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import cast
+
+import anyio
 
 from tropa.context import fit, render, shorten_observation
 from tropa.errors import ContextTooSmall, ModelError
@@ -36,6 +38,9 @@ from tropa.tool import masked
 
 _SHORT = 400
 """Characters of each observation in a closing request that would not fit otherwise."""
+_CHARS_PER_TOKEN = 8
+_SLACK = 512
+"""A stream of more than eight characters for each allowed token, and these, is clearly over its limit: twice the usual."""
 
 
 async def ask(session: Held) -> ReplyRecord:
@@ -137,29 +142,42 @@ async def _send(
     )
     started = time.monotonic()
     said: list[Delta] = []
+    limit = asyncio.timeout(_seconds_left(session))
     try:
-        async with asyncio.timeout(_seconds_left(session)):
-            reply = await _stream(session, request, said)
-    except TimeoutError:
-        await _record(session, _partial(said, counted, "cancelled"), time.monotonic() - started)
+        async with limit:
+            reply = await _stream(session, request, said, counted)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise ModelError(f"`{model.name}` did not answer in time: {error!r}", retryable=True) from error
+        await _record(session, _partial(said, counted, "cancelled"), time.monotonic() - started, counted)
         raise Stopped("max_seconds") from None
     except asyncio.CancelledError:
-        await _record(session, _partial(said, counted, "cancelled"), time.monotonic() - started)
+        with anyio.CancelScope(shield=True):
+            await _record(session, _partial(said, counted, "cancelled"), time.monotonic() - started, counted)
         raise
-    reply = _priced(session, reply, counted)
-    await _record(session, reply, time.monotonic() - started)
+    await _record(session, reply, time.monotonic() - started, counted)
     return session.record.replies[-1]
 
 
-async def _stream(session: Held, request: Request, said: list[Delta]) -> Reply:
+async def _stream(session: Held, request: Request, said: list[Delta], counted: Count) -> Reply:
     reply: Reply | None = None
-    async for item in session.setup.model.ask(request):
-        if isinstance(item, Reply):
-            reply = item
-            continue
-        said.append(item)
-        if session.watch is not None:
-            session.watch(item)
+    most = (request.max_output or 0) * _CHARS_PER_TOKEN + _SLACK
+    stream = session.setup.model.ask(request)
+    try:
+        async for item in stream:
+            if isinstance(item, Reply):
+                reply = item
+                continue
+            said.append(item)
+            if session.watch is not None:
+                session.watch(item)
+            most -= len(item.text)
+            if most < 0:
+                warning = f"the model went on past max_output={request.max_output}; its stream was broken off"
+                return replace(_partial(said, counted, "length"), warnings=(warning,))
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await cast("AsyncGenerator[Delta | Reply]", stream).aclose()
     if reply is None:
         raise ModelError(f"`{session.setup.model.name}` ended its stream without a reply; ask again", retryable=True)
     return reply
@@ -191,7 +209,9 @@ def _priced(session: Held, reply: Reply, counted: Count) -> Reply:
     return replace(reply, usage=usage)
 
 
-async def _record(session: Held, reply: Reply, seconds: float) -> None:
+async def _record(session: Held, reply: Reply, seconds: float, counted: Count) -> None:
+    reply = _priced(session, reply, counted)
+
     def build() -> list[object]:
         seq = session.seq + 1
         calls, ids = _calls(session, reply, seq)
@@ -222,7 +242,7 @@ def _calls(session: Held, reply: Reply, seq: int) -> tuple[list[Call], list[Json
         tool = session.setup.toolbox.get(raw.name)
         call = Call(f"c{seq}_{index}", raw.name, arguments, text, fault)
         if tool is not None and tool.secret:
-            session.setup.secrets[f"{session.thread}\0{call.id}"] = arguments
+            session.setup.keep_secret(session.thread, call.id, arguments)
             call = replace(call, arguments=masked(tool, arguments), raw=None)
         calls.append(call)
     return calls, [raw.id for raw in reply.calls]

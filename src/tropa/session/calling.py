@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
-from typing import cast
+from typing import TypeAlias, cast
 
 from tropa.errors import InvalidArguments
 from tropa.events import NewEvent, event
-from tropa.messages import Call, JsonObject, Observation, Status, Text, encode
+from tropa.messages import Call, Data, JsonObject, Media, Observation, Status, Text, encode
 from tropa.session import repair
-from tropa.session.gating import digest_of, given, propose
+from tropa.session.gating import SECRETS_LOST, digest_of, given, is_proposed, propose, secrets_lost
 from tropa.session.held import Held
 from tropa.session.record import CallRecord
-from tropa.tool import Arguments, Result, Tool, ToolContext, masked, to_parts
+from tropa.tool import Arguments, Result, Tool, ToolContext, to_parts
+
+Parts: TypeAlias = "tuple[Text | Data | Media, ...]"
 
 
 async def run(session: Held, calls: Sequence[Call]) -> bool:
@@ -51,15 +54,15 @@ async def _run_batch(session: Held, batch: Sequence[Call]) -> bool:
     ready: list[tuple[Call, Tool, Arguments]] = []
     for call in batch:
         record = session.record.calls[call.id]
+        tool = session.setup.toolbox.get(record.tool)
         if record.finished is not None:
             continue
-        tool = session.setup.toolbox.get(record.tool)
-        if tool is None:
-            await _end(session, call, "error", f"the tool `{record.tool}` no longer exists; not run", "unknown_tool")
-            continue
-        if not await _may_run(session, call, record, tool):
-            if session.record.calls[call.id].finished is None:
-                return False
+        if (why := _doubt(session, record, tool)) is not None:
+            await session.note(repair.doubted(session.thread, record, why), durable=True)
+            return False
+        if record.id_waiting is not None:
+            return False
+        if await _settle(session, call, record, tool) or tool is None:
             continue
         try:
             ready.append((call, tool, _arguments(session, call, record, tool)))
@@ -80,46 +83,48 @@ async def _run_batch(session: Held, batch: Sequence[Call]) -> bool:
     return True
 
 
-async def _may_run(session: Held, call: Call, record: CallRecord, tool: Tool) -> bool:
-    """Whether the call may start now. Where it ends without running, its observation is recorded here."""
-    verdict, decided = record.proposed["verdict"], record.decided
-    if verdict == "dry":
-        await _pretend(session, call, tool, record)
-        return False
-    if record.running and not tool.hints.idempotent and not tool.hints.read_only:
-        why = "it was started and the process ended before its outcome was recorded"
-        await session.note(repair.doubted(session.thread, record, why), durable=True)
-        return False
-    decision = decided["decision"] if decided is not None else None
+def _doubt(session: Held, record: CallRecord, tool: Tool | None) -> str | None:
+    """Why it is not known whether the call took effect, where a person must be asked about it (again)."""
     if record.doubted is not None:
-        if decision == "done":
-            await _end(session, call, "ok", _by_person(decided, "A person confirmed that this was done."))
-        elif decision == "not_done":
-            await _end(session, call, "cancelled", _by_person(decided, "A person confirmed that this was not done."))
-        return decision == "retry"
-    if verdict == "ask" and not record.attempts:
-        if decision == "reject":
-            await _end(session, call, "rejected", _by_person(decided, "The user rejected this call."), "rejected")
-            return False
-        if decision is None:
-            return False
+        # What a fork's origin asked about its call, and what it was told, says nothing here.
+        same = record.doubted["id"] == repair.doubt_id(session.thread, record)
+        return None if same else cast("str", record.doubted["why"])
+    if not (record.running and record.effect):
+        return None
+    if tool is not None and tool.hints.repeatable and is_proposed(session, record):
+        return None
+    return "it was started and the process ended before its outcome was recorded"
+
+
+async def _settle(session: Held, call: Call, record: CallRecord, tool: Tool | None) -> bool:
+    """Give the call its observation where it ends without being run (again). Returns whether it does."""
+    decided = record.resolution or record.approval or {}
+    decision = decided.get("decision")
+    if decision == "done":
+        await _end(session, call, "ok", _by_person(decided, "A person confirmed that this was done."))
+    elif decision == "not_done":
+        await _end(session, call, "cancelled", _by_person(decided, "A person confirmed that this was not done."))
+    elif decision == "reject":
+        await _end(session, call, "rejected", _by_person(decided, "The user rejected this call."), "rejected")
+    elif tool is None:
+        await _end(session, call, "error", f"the tool `{record.tool}` no longer exists; not run", "unknown_tool")
+    elif record.proposed["verdict"] == "dry":
+        await _pretend(session, call, tool)
+    else:
+        return False
     return True
 
 
 def _arguments(session: Held, call: Call, record: CallRecord, tool: Tool) -> Arguments:
     """The arguments that run: those that were approved, to the byte. Raises `InvalidArguments` where they are not."""
     approved = record.arguments
-    if tool.secret:
-        real = session.setup.secrets.get(f"{session.thread}\0{call.id}")
-        if real is None:
-            raise InvalidArguments("a secret argument is kept in memory only, and that process is gone; call again")
-        approved = {**approved, **{name: real[name] for name in tool.secret if name in real}}
-    arguments = tool.validate(approved)
-    digest = digest_of(session, call.id, tool, masked(tool, arguments.canonical))
-    bound = (record.decided or {}).get("digest") if record.proposed["verdict"] == "ask" else None
-    if bound is not None and digest != bound:
+    bound = (record.approval or record.proposed).get("digest")
+    if secrets_lost(session, call, tool):
+        raise InvalidArguments(SECRETS_LOST.removeprefix("not run: "))
+    if bound is not None and bound != digest_of(session, call.id, tool, approved):
         raise InvalidArguments("what was approved is not what would run now; propose the call again")
-    return arguments
+    real = session.setup.secret(session.thread, call.id) or {}
+    return tool.validate({**approved, **{name: real[name] for name in tool.secret if name in real}})
 
 
 def _started(session: Held, call: Call, tool: Tool) -> NewEvent:
@@ -154,49 +159,50 @@ async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) 
         async with asyncio.timeout(left):
             result = await tool.run(arguments, context)
     except TimeoutError:
-        status, more = ("error", "") if tool.hints.read_only else ("unknown", "; whether it took effect is not known")
-        text = f"stopped: the run's time is used up{more}"
-        result = Result(cast("Status", status), (Text(text),), "TimeoutError")  # type: ignore[arg-type]
-    await _finish(session, call, result, time.monotonic() - began)
+        text = "stopped: the run's time is used up"
+        result = Result("error", (Text(text),), "TimeoutError")
+        if not tool.hints.repeatable:
+            result = Result("unknown", (Text(f"{text}; whether it took effect is not known"),), "TimeoutError")
+    await _finish(session, call, result.status, result.parts, result.error, time.monotonic() - began)
 
 
-async def _finish(session: Held, call: Call, result: Result, seconds: float) -> None:
+async def _finish(
+    session: Held, call: Call, status: Status, parts: Parts, error: str | None = None, seconds: float = 0.0
+) -> None:
     record = session.record.calls[call.id]
     body: JsonObject = {
         "call": call.id,
-        "message": encode(Observation(call.id, record.tool, result.status, result.parts)),
+        "message": encode(Observation(call.id, record.tool, status, parts)),
         "seconds": round(seconds, 6),
     }
-    if result.error is not None:
-        body["error"] = result.error
+    if error is not None:
+        body["error"] = error
     events = [event("call.finished", body)]  # type: ignore[arg-type]
-    if result.status == "unknown":
-        events.insert(0, repair.doubted(session.thread, record, _text(result)))
-    await session.note(*events, durable=result.status == "unknown")
+    if status == "unknown":
+        why = " ".join(part.text for part in parts if isinstance(part, Text))
+        events.insert(0, repair.doubted(session.thread, record, why))
+    await session.note(*events, durable=status == "unknown")
 
 
 async def _end(session: Held, call: Call, status: Status, text: str, error: str | None = None) -> None:
-    await _finish(session, call, Result(status, (Text(text),), error), 0.0)  # type: ignore[arg-type]
+    await _finish(session, call, status, (Text(text),), error)
 
 
-async def _pretend(session: Held, call: Call, tool: Tool, record: CallRecord) -> None:
+async def _pretend(session: Held, call: Call, tool: Tool) -> None:
     """A dry run: the tool's preview, or a plain statement, stands for the result."""
     arguments = tool.validate(given(session, call))
     text = f"[dry run] `{tool.name}` was not executed; it would run with these arguments."
-    parts = (Text(text),)
+    parts: Parts = (Text(text),)
     if tool.preview is not None:
-        preview = tool.preview.function if isinstance(tool.preview, Tool) else tool.preview
         try:
-            parts = (Text("[dry run] not executed; expected result:"), *to_parts(preview(**arguments.native)))
+            shown = cast("Callable[..., object]", tool.preview)(**arguments.native)
+            value: object = await cast("Awaitable[object]", shown) if inspect.isawaitable(shown) else shown
+            parts = (Text("[dry run] not executed; expected result:"), *to_parts(value))
         except Exception as error:
             parts = (Text(f"{text} Its preview failed: {type(error).__name__}: {error}"),)
-    await _finish(session, call, Result("ok", parts), 0.0)
+    await _finish(session, call, "ok", parts)
 
 
-def _by_person(decided: JsonObject | None, text: str) -> str:
-    reason = (decided or {}).get("reason")
+def _by_person(decided: JsonObject, text: str) -> str:
+    reason = decided.get("reason")
     return f"{text} Reason: {reason}" if reason else text
-
-
-def _text(result: Result) -> str:
-    return " ".join(part.text for part in result.parts if isinstance(part, Text))

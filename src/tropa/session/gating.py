@@ -89,7 +89,11 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
     if session.record.dry and not tool.hints.read_only:
         return [event("call.proposed", {**body, "verdict": "dry"})]  # type: ignore[typeddict-item]
     taken.append(tool.name)
-    origins = {} if tool.hints.read_only and session.policy is ask_before_effects else trace(shown, session.messages(), session.setup.instructions)
+    origins = (
+        {}
+        if tool.hints.read_only and session.policy is ask_before_effects
+        else trace(shown, session.messages(), session.setup.instructions)
+    )
     ruling = session.policy(
         Proposed(tool.name, tool.hints, shown, session.thread, (session.setup.name,), MappingProxyType(origins))
     )

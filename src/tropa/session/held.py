@@ -102,6 +102,8 @@ class Held:
     def fold(self, entry: Event) -> None:
         """Take in an event that is stored."""
         self.seq = entry.seq
+        if entry.kind == "run.started":
+            self.record = RunRecord()
         self.record.apply(entry)
         if entry.kind in MESSAGE_KINDS and (message := message_of(entry)) is not None:
             self.window.append(Seen.of(entry.seq, message))

@@ -10,7 +10,7 @@ from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, event, message_of
 from tropa.gate import Budget
 from tropa.journal import Head, Journal, claimable, new_owner
-from tropa.messages import Json, JsonObject, Media, Text, User, encode, storable
+from tropa.messages import Assistant, Json, JsonObject, Media, Notice, Text, User, dumps, encode, storable
 from tropa.session import repair
 from tropa.session.memory import Memory, Remembered, Seen
 from tropa.session.session import Session, Watcher
@@ -74,7 +74,7 @@ async def reopen(
     record = await load_record(journal, thread, head.run)
     if record.finished is not None and record.finished["stop"] == "answered":
         return None
-    if head.status == "waiting" and not repair.can_go_on(record):
+    if head.status == "waiting" and not repair.can_go_on(record, await _inbox(journal, thread)):
         return None
     session = Session(journal, thread, setup, new_owner(), watch=watch)
     session.memory = memory
@@ -87,7 +87,18 @@ async def reopen(
     async for entry in journal.events(thread, after=head.run - 1):
         session.fold(entry)
     session.stored, session.watch = past.fields, watch
+    await _go_on(session)
     return session
+
+
+async def _go_on(session: Session) -> None:
+    """Where the last word was the model's, and is none of the run that goes on, it is told so."""
+    last = session.window[-1] if session.window else None
+    if last is None or not isinstance(last.message, Assistant) or not last.message.text:
+        return
+    if last.seq not in {reply.seq for reply in session.record.replies}:
+        notice = Notice("Go on with the task from where it was broken off.")
+        await session.note(event("message.added", {"message": encode(notice)}))
 
 
 async def _begin(
@@ -107,7 +118,7 @@ async def _begin(
     if head.seq == 0:
         events.append(event("thread.opened", {"version": 1}))
     elif head.status in {"running", "waiting"}:
-        events += await _put_in_order(journal, head, setup)
+        events += await _put_in_order(journal, head)
     limits = budget or setup.budget
     digest, definition = setup.definition
     run: JsonObject = {"run": f"r{head.seq + len(events) + 1}", "agent": digest, "name": setup.name}
@@ -130,21 +141,23 @@ async def _begin(
     return session
 
 
-async def _put_in_order(journal: Journal, head: Head, setup: Setup) -> list[NewEvent]:
+async def _put_in_order(journal: Journal, head: Head) -> list[NewEvent]:
     """End a run whose process died. Raises `ThreadWaiting` where it waits for a person, `Conflict` where it is alive."""
     claimable(head, head.seq, new_owner(), time.time())
     record = await load_record(journal, head.thread, head.run)
-    if waits := repair.waiting(record):
+    if waits := await _inbox(journal, head.thread) & set(repair.waiting(record)):
         raise ThreadWaiting(
-            f"thread {head.thread!r} waits for a decision on {', '.join(waits)}; "
+            f"thread {head.thread!r} waits for a decision on {', '.join(sorted(waits))}; "
             "decide with `tropa inbox` (or cancel the run), then go on"
         )
-    if head.status == "waiting":
+    if head.status == "waiting" and not repair.waiting(record):
         raise ThreadWaiting(f"thread {head.thread!r} has decisions that were not carried out yet; resume it first")
-    closing = repair.close_calls(head.thread, record, setup.toolbox, "the process ended")
-    for number, entry in enumerate(closing, head.seq + 1):
-        record.apply_new(number, entry, time.time())
-    return [*closing, repair.finished(record, "cancelled", time.time())]
+    closing = repair.close_calls(head.thread, record, "the process ended")
+    return [*closing, repair.finished(record, "cancelled", record.last)]
+
+
+async def _inbox(journal: Journal, thread: str) -> set[str]:
+    return {row.id for row in await journal.pending(thread)}
 
 
 def _field_events(setup: Setup, stored: JsonObject, given: Mapping[str, Json]) -> list[NewEvent]:
@@ -176,9 +189,10 @@ def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> lis
         raise UsageError(
             f"the field `{name}` has the reducer {spec.reducer!r}; use 'overwrite', 'append' or a function"
         )
-    return (
-        [] if name in stored and before == value else [event("field.set", {"name": name, "op": "set", "value": value})]
-    )
+    # As JSON: in Python, 1 equals True.
+    if name in stored and dumps(before) == dumps(value):
+        return []
+    return [event("field.set", {"name": name, "op": "set", "value": value})]
 
 
 async def _remember(journal: Journal, head: Head, until: int | None = None) -> Remembered:

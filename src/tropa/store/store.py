@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +18,10 @@ from tropa.session import Memory, Run, load_record, proposals, recorded, repair,
 from tropa.store.decide import decide
 from tropa.store.thread import Thread, read
 from tropa.trail import Trail, trail_of
+
+_PATIENCE = 10.0
+"""Seconds that a cancellation waits for the worker of the run."""
+_POLL = 0.05
 
 
 class Store:
@@ -89,9 +93,10 @@ class Store:
         return Replay(await recorded(self.journal, thread, run), name=f"replay:{thread}")
 
     async def cancel(self, thread: str, *, by: str) -> Run:
-        """End the thread's run. A worker that has it stops within seconds; a parked run ends here and now.
+        """End the thread's run. A parked run ends here and now; one that is worked on is told to stop and waited for.
 
-        Harmless when the run is over. Open approvals are closed as not run. Raises `ThreadNotFound`.
+        Harmless when the run is over. Open approvals are closed as not run. Returns the run as it stands, `running` only
+        where its worker does not answer within seconds. Raises `ThreadNotFound`.
         """
         while True:
             head = await self.journal.head(thread)
@@ -100,15 +105,13 @@ class Store:
             if head.status not in {"running", "waiting"}:
                 return await run_of(self.journal, thread)
             record = await load_record(self.journal, thread, head.run)
-            closing = repair.close_calls(thread, record, None, f"cancelled by {by}")
-            for seq, entry in enumerate(closing, head.seq + 1):
-                record.apply_new(seq, entry, time.time())
+            closing = repair.close_calls(thread, record, f"cancelled by {by}")
             owner = f"|||cancel by {by}"
             try:
                 await self.journal.append(
                     thread,
                     head.seq,
-                    [*closing, repair.finished(record, "cancelled", time.time())],
+                    [*closing, repair.finished(record, "cancelled", record.last)],
                     owner=owner,
                     release=True,
                     durable=True,
@@ -121,7 +124,15 @@ class Store:
                     await self.journal.append(thread, head.seq, [wish], durable=True)
                 except Conflict:
                     continue
+                await self._until_over(thread, head.run)
             return await run_of(self.journal, thread)
+
+    async def _until_over(self, thread: str, run: int) -> None:
+        for _ in range(round(_PATIENCE / _POLL)):
+            head = await self.journal.head(thread)
+            if head.run != run or head.status != "running":
+                return
+            await asyncio.sleep(_POLL)
 
     async def close(self) -> None:
         """Let go of the journal; harmless when called twice."""
