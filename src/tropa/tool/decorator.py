@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar, cast, overload
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar, cast, overload
 
 from tropa.errors import ToolDefinitionError
 from tropa.messages import JsonObject
@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 C = TypeVar("C", bound=type)
+P = ParamSpec("P")
+R = TypeVar("R")
 TEMPLATE = "__tropa_tool__"
+
+
+class Decorator(Protocol):
+    """What `@tool(…)` gives: a class stays a class, anything else becomes a tool."""
+
+    @overload
+    def __call__(self, function: C, /) -> C: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Tool[P, R]: ...
 
 
 @overload
@@ -28,7 +40,7 @@ def tool(function: C, /) -> C: ...
 
 
 @overload
-def tool(function: Callable[..., object], /) -> Tool: ...
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 
 
 @overload
@@ -49,7 +61,7 @@ def tool(
     version: str = "1",
     arguments: type[BaseModel] | None = None,
     strict: bool = False,
-) -> Callable[[Callable[..., object]], Tool]: ...
+) -> Decorator: ...
 
 
 def tool(

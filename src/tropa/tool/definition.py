@@ -9,7 +9,9 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Concatenate, Generic, Protocol, cast, overload
+
+from typing_extensions import ParamSpec, TypeVar
 
 from tropa.errors import InvalidArguments, ToolDefinitionError
 from tropa.messages import Json, JsonObject, dumps
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
     from tropa.tool.signature import Signature
 
 
+P = ParamSpec("P", default=...)
+R = TypeVar("R", default=object, covariant=True)  # noqa: PLC0105  # the field's usual letter
+Instance = TypeVar("Instance")
+Rest = ParamSpec("Rest")
+Given = TypeVar("Given")
+
+
 class Check(Protocol):
     """Arguments in, checked arguments out; `schema` is what a model sees."""
 
@@ -35,7 +44,7 @@ class Check(Protocol):
         ...
 
 
-class Tool:
+class Tool(Generic[P, R]):
     """What a model can call. Made by `@tool` or `Tool.from_schema`, never changed afterwards.
 
     `timeout` is in seconds. `digest` is SHA-256 over name, version, description, schema and hints: it changes when what
@@ -53,7 +62,7 @@ class Tool:
         self,
         name: str,
         description: str,
-        function: Callable[..., object],
+        function: Callable[P, R],
         check: Check,
         *,
         hints: Hints,
@@ -88,11 +97,19 @@ class Tool:
     def __repr__(self) -> str:
         return f"<Tool {self.name!r} {'read-only' if self.hints.read_only else 'with side effects'}>"
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself: no validation, no gate, no record."""
         return self.function(*args, **kwargs)
 
-    def __get__(self, instance: object, owner: type | None = None) -> Tool:
+    @overload
+    def __get__(self, instance: None, owner: type, /) -> Tool[P, R]: ...
+
+    @overload
+    def __get__(
+        self: Tool[Concatenate[Instance, Rest], Given], instance: Instance, owner: type | None = None, /
+    ) -> Tool[Rest, Given]: ...
+
+    def __get__(self, instance: object, owner: type | None = None, /) -> object:
         """The tool bound to its instance, where it is a method."""
         return self if instance is None or not self.method else self.bind(instance)
 
@@ -104,7 +121,7 @@ class Tool:
 
     def bind(self, instance: object) -> Tool:
         """This tool with its first parameter filled by `instance`; the schema is the same."""
-        bound = copy.copy(self)
+        bound: Tool = copy.copy(self)
         bound.function = self.function.__get__(instance)
         bound.method = False
         return bound
@@ -115,12 +132,13 @@ class Tool:
         Past the timeout the result is an error where the tool is read-only, idempotent or transactional, and `unknown`
         otherwise. A transactional tool's own effect must be rolled back by the caller unless the status is `ok`.
         """
+        function = cast("Callable[..., object]", self.function)
         if self._signature is None:
             # The function may change what it gets; the record may not change with it.
-            call = functools.partial(self.function, copy.deepcopy(arguments.canonical))
+            call = functools.partial(function, copy.deepcopy(arguments.canonical))
         else:
             args, kwargs = self._signature.bind(arguments.native, context)
-            call = functools.partial(self.function, *args, **kwargs)
+            call = functools.partial(function, *args, **kwargs)
         return await execute(
             call,
             name=self.name,
@@ -130,13 +148,12 @@ class Tool:
             secrets=secrets_of(arguments.canonical, self.secret),
         )
 
-    @classmethod
+    @staticmethod
     def from_schema(
-        cls,
         name: str,
         description: str,
         schema: JsonObject,
-        function: Callable[[JsonObject], object],
+        function: Callable[[JsonObject], Given],
         *,
         read_only: bool = False,
         destructive: bool = True,
@@ -149,7 +166,7 @@ class Tool:
         version: str = "1",
         examples: Iterable[JsonObject] = (),
         strict: bool = False,
-    ) -> Tool:
+    ) -> Tool[[JsonObject], Given]:
         """A tool from a raw JSON Schema, such as an MCP server gives. `function` gets the arguments as one dict.
 
         Raises `ToolDefinitionError` for a schema that is not valid, or has a reference that leads nowhere.
@@ -157,7 +174,7 @@ class Tool:
         # Needs a compiled validator, which Python functions do without.
         from tropa.tool.schema_check import SchemaCheck  # noqa: PLC0415
 
-        return cls(
+        return Tool(
             name,
             description,
             function,

@@ -85,9 +85,11 @@ def tools_of(source: ToolSource) -> tuple[Tool, ...]:
     if isinstance(source, Tool):
         if source.method:
             raise ToolDefinitionError(f"`{source.name}` is a method of a class; give an instance of it")
-        return (source,)
-    if isinstance(source, MethodType) and isinstance(source.__func__, Tool):
-        return (source.__func__.bind(source.__self__),)
+        return (cast("Tool", source),)
+    if isinstance(source, MethodType):
+        function = cast("object", source.__func__)
+        if isinstance(function, Tool):
+            return (function.bind(source.__self__),)
     if isinstance(source, type):
         raise ToolDefinitionError(f"`{source.__name__}` is a class; give an instance: `{source.__name__}(…)`")
     kind = type(source)
