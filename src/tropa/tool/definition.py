@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, Generic, Protocol, cast, overload
 from typing_extensions import ParamSpec, TypeVar
 
 from tropa.errors import InvalidArguments, ToolDefinitionError
-from tropa.messages import Json, JsonObject, dumps
+from tropa.messages import Json, JsonObject, Text, dumps
 from tropa.tool.arguments import Arguments
 from tropa.tool.context import ToolContext
 from tropa.tool.execution import execute
@@ -135,7 +135,11 @@ class Tool(Generic[P, R]):
         function = cast("Callable[..., object]", self.function)
         if self._signature is None:
             # The function may change what it gets; the record may not change with it.
-            call = functools.partial(function, copy.deepcopy(arguments.canonical))
+            try:
+                call = functools.partial(function, copy.deepcopy(arguments.canonical))
+            except RecursionError:
+                words = "the arguments are nested too deeply to be passed on; the tool was not run"
+                return Result("error", (Text(words),), "RecursionError")
         else:
             args, kwargs = self._signature.bind(arguments.native, context)
             call = functools.partial(function, *args, **kwargs)

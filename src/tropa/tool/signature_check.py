@@ -211,6 +211,8 @@ def _fault(detail: ErrorDetails, arguments: JsonObject, schema: JsonObject) -> l
         names = list(cast("JsonObject", schema["properties"])) if len(path) == 1 else []
         return [unknown(path, names)]
     if kind == "json_invalid":
+        if "recursion" in message:
+            return [Fault((), "the arguments are nested too deeply")]
         found = _half(arguments)
         return [Fault(found, "Unicode text; it holds half a surrogate pair")] if found else [Fault((), message)]
     if kind in {"value_error", "assertion_error"}:
