@@ -6,20 +6,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
-from tropa.events import Event
+from tropa.events import Event, in_call_order
 from tropa.messages import Assistant, JsonObject, Message, Notice, Observation, User, decode
 from tropa.model import Usage
 
 
 @dataclass(slots=True)
 class TrailCall:
-    """One call: what was proposed, what a person said, how often it was started, what came of it."""
+    """One call: what was proposed, what a person said, how often it was started, what came of it.
+
+    `arguments` are the canonical ones that were proposed, `given` the model's own, `decision` the latest of a person,
+    with `arguments` where they were edited. `attempts` is how often it was started (0: never).
+    """
 
     id: str
     tool: str
     arguments: JsonObject
     verdict: str
     seq: int
+    given: JsonObject
     decision: JsonObject | None = None
     doubt: str | None = None
     attempts: int = 0
@@ -52,7 +57,7 @@ class TrailStep:
 
 @dataclass(slots=True)
 class TrailRun:
-    """One request and all that was done for it."""
+    """One request and all that was done for it. `usage` is the sum so far until the run is over."""
 
     run: str
     name: str
@@ -103,8 +108,15 @@ def trail_of(thread: str, events: Iterable[Event]) -> Trail:
         elif entry.kind == "model.requested":
             request = body
         if trail.runs:
-            _into_run(trail.runs[-1], entry, request)
+            _into_run(_concerned(trail.runs, entry), entry, request)
+    trail.messages = in_call_order(trail.messages)
     return trail
+
+
+def _concerned(runs: list[TrailRun], entry: Event) -> TrailRun:
+    """The run that an event belongs to: a person may settle a call of a run that is long over."""
+    call = entry.body.get("call")
+    return next((run for run in reversed(runs) if call in run.calls), runs[-1])
 
 
 def _into_run(run: TrailRun, entry: Event, request: JsonObject) -> None:
@@ -117,6 +129,7 @@ def _into_run(run: TrailRun, entry: Event, request: JsonObject) -> None:
             elif isinstance(message, Notice) and run.steps:
                 run.steps[-1].notices.append(message.text)
         case "model.replied":
+            run.usage += Usage.from_json(cast("JsonObject", body["usage"]))
             run.steps.append(
                 TrailStep(
                     len(run.steps) + 1,
@@ -137,6 +150,7 @@ def _into_run(run: TrailRun, entry: Event, request: JsonObject) -> None:
                 cast("JsonObject", body["arguments"]),
                 cast("str", body["verdict"]),
                 entry.seq,
+                cast("JsonObject", body.get("given", body["arguments"])),
             )
             if call.id not in run.calls and run.steps:
                 run.steps[-1].calls.append(call)
