@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 import pytest
 from hypothesis import given
@@ -209,6 +209,27 @@ class TestErrors:
 
         assert f.validate({"free": {"b": 1}, "either": {"name": "x"}}).native["free"].b == 1
         assert "`either.extra`" in refusal(f, {"free": {}, "either": {"name": "x", "extra": 1}})
+
+    def test_members_of_typed_dicts_and_tagged_unions_are_named(self):
+        class Size(TypedDict):
+            width: int
+
+        class Cat(BaseModel):
+            kind: Literal["cat"]
+
+        class Dog(BaseModel):
+            kind: Literal["dog"]
+
+        @tool
+        def f(size: Size, pet: Annotated[Cat | Dog, Field(discriminator="kind")]): ...
+
+        assert f.validate({"size": '{"width": "3"}', "pet": '{"kind": "dog"}'}).native == {
+            "size": {"width": 3},
+            "pet": Dog(kind="dog"),
+        }
+        assert refusal(f, {"size": {"width": 1, "widht": 2}, "pet": {"kind": "cow"}}) == (
+            "`size.widht` is not an argument; did you mean `width`?; `pet.kind` is 'cow', expected one of 'cat', 'dog'"
+        )
 
     def test_own_validators_speak(self):
         class Even(BaseModel):

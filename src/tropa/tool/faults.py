@@ -96,7 +96,7 @@ def unknown(path: Path, names: Sequence[str]) -> Fault:
     """The fault of a member that nobody declared, with the name that was probably meant."""
     near = nearest(str(path[-1]), names)
     listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    hint = f"did you mean `{near[0]}`?" if near else f"allowed: {listed}" if names else "none is allowed"
+    hint = f"did you mean `{near[0]}`?" if near else f"allowed: {listed}" if names else "leave it out"
     return Fault(path, f"is not an argument; {hint}", given=False)
 
 

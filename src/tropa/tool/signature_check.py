@@ -208,8 +208,14 @@ def _fault(detail: ErrorDetails, arguments: JsonObject, schema: JsonObject) -> l
     if kind in {"missing", "missing_argument"}:
         return [missing(path)]
     if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
-        names = list(cast("JsonObject", schema["properties"])) if len(path) == 1 else []
-        return [unknown(path, names)]
+        if len(path) == 1:
+            return [unknown(path, list(cast("JsonObject", schema["properties"])))]
+        found = stray(schema, schema, arguments)
+        return [unknown(path, found[1] if found and found[0][:-1] == path[:-1] else [])]
+    if kind == "union_tag_invalid":
+        context = detail.get("ctx", {})
+        tag = str(context.get("discriminator", "")).strip("'")
+        return [Fault((*path, tag), f"one of {context.get('expected_tags', '')}")]
     if kind == "json_invalid":
         if "recursion" in message:
             return [Fault((), "the arguments are nested too deeply")]
