@@ -20,6 +20,7 @@ FLOORS = (
     ("session",),
     ("store",),
     ("agent", "code", "team", "pipeline"),
+    ("demo",),
     ("cli", "serve", "fleet"),
 )
 
@@ -30,7 +31,7 @@ BESIDE = {
 }
 
 # Who may see those: the upper floors.
-SEES_BESIDE = {"store", "agent", "code", "team", "pipeline", "cli", "serve", "fleet"}
+SEES_BESIDE = {"store", "agent", "code", "team", "pipeline", "demo", "cli", "serve", "fleet"}
 
 # On one floor: a team is made of agents, an agent may decide in code.
 NEIGHBOURS = {"agent": {"code"}, "team": {"agent", "code", "pipeline"}}
