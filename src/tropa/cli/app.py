@@ -9,6 +9,7 @@ import typer
 
 from tropa.cli import demos, inbox, models, trails
 from tropa.cli.faults import guarded
+from tropa.cli.groups import group
 from tropa.cli.options import (
     DEFAULT_STORE,
     AgentName,
@@ -30,17 +31,7 @@ from tropa.cli.options import (
     ToolNames,
 )
 
-_CODES = "Exit codes: 0 done, 1 failed, 2 usage, 3 waiting for approval, 4 stopped by a limit, 130 interrupted."
-
-
-def typer_app(help: str) -> typer.Typer:
-    """A group of commands with the settings that all groups share."""
-    return typer.Typer(
-        help=help, epilog=_CODES, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-    )
-
-
-app = typer_app("An agent runtime: the model proposes; Tropa validates, asks, executes, records, stops.")
+app = group("An agent runtime: the model proposes; Tropa validates, asks, executes, records, stops.")
 
 
 def _version(wanted: bool) -> None:

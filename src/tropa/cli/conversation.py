@@ -12,11 +12,11 @@ from tropa.cli.card import Card
 from tropa.cli.faults import INTERRUPTED, STATUS_CODES, Interrupted, print_json
 from tropa.cli.forms import run_form
 from tropa.cli.plain import plain
-from tropa.cli.screen import Progress, Screen
+from tropa.cli.screen import CALLS, Progress, Screen
 from tropa.cli.stores import command, store_flags
 from tropa.cli.work import Worker
 from tropa.errors import ThreadNotFound
-from tropa.gate import Proposal
+from tropa.gate import Budget, Proposal
 from tropa.messages import JsonObject
 from tropa.model import Usage
 from tropa.session import Run
@@ -57,9 +57,12 @@ class Conversation:
             self.progress.end_line()
         return run
 
-    def resume(self) -> Coroutine[Any, Any, Run]:
-        """Going on with the thread's latest run."""
-        return self.agent.resume(self.thread, store=self.store, watch=self.progress)
+    async def resume(self, budget: Budget | None = None) -> Run:
+        """Go on with the thread's latest run. See `Agent.resume`."""
+        journal = self.store.journal
+        start = (await journal.head(self.thread)).run
+        self.progress.know([one async for one in journal.events(self.thread, after=start, kinds=CALLS)])
+        return await self.agent.resume(self.thread, store=self.store, budget=budget, watch=self.progress)
 
     def close(self) -> None:
         """Let go of the agent's model and of the store."""

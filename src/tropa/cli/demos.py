@@ -7,19 +7,12 @@ from typing import Annotated
 import typer
 
 from tropa.cli.faults import guarded
+from tropa.cli.groups import group
 from tropa.cli.options import DEFAULT_STORE, Json, ModelName, StoreUrl
 
 TASK = "Move 40 of A-113 from Hamburg to Rotterdam"
 
-app = typer.Typer(help="Try Tropa with a built-in agent.", rich_markup_mode=None, pretty_exceptions_enable=False)
-"""Without a subcommand it is the warehouse."""
-
-
-@app.callback(invoke_without_command=True)
-def demo(context: typer.Context) -> None:
-    """Try Tropa with a built-in agent. Alone it is the warehouse."""
-    if context.invoked_subcommand is None:
-        warehouse()
+app = group("Try Tropa with a built-in agent. Alone it is the warehouse.", default="warehouse")
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tropa.cli.faults import DONE, WAITING, guarded
+from tropa.cli.groups import group
 from tropa.cli.options import (
     DEFAULT_STORE,
     AgentName,
@@ -26,19 +27,7 @@ if TYPE_CHECKING:
     from tropa.gate import Proposal
     from tropa.store import Store
 
-app = typer.Typer(help="Decide on what waits for a person.", rich_markup_mode=None, pretty_exceptions_enable=False)
-"""Without a subcommand it lists."""
-
-
-@app.callback(invoke_without_command=True)
-def inbox(
-    context: typer.Context,
-    store: StoreUrl = DEFAULT_STORE,
-    json: Json = False,
-) -> None:
-    """What waits for a person. Alone it lists."""
-    if context.invoked_subcommand is None:
-        list_pending(store=store, json=json)
+app = group("Decide on what waits for a person. Alone it lists.", default="list")
 
 
 @app.command("list")

@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from tropa.cli.faults import guarded
+from tropa.cli.groups import group
 from tropa.cli.options import Json
 
-app = typer.Typer(
-    help="List models, and get small ones.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = group("List models, and get small ones. Alone it lists.", default="list")
 
 
 @app.command("list")

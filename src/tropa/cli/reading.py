@@ -12,7 +12,7 @@ from typing import cast
 from tropa.cli.agents import stored_agent
 from tropa.cli.faults import DONE, STATUS_CODES, print_json
 from tropa.cli.forms import event_form, head_form
-from tropa.cli.plain import plain
+from tropa.cli.plain import plain, shorten
 from tropa.cli.screen import Screen
 from tropa.cli.stores import open_store, store_file
 from tropa.cli.trail_form import trail_form
@@ -56,10 +56,10 @@ def list_all(url: str, status: str | None, limit: int, *, json: bool) -> int:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for title in ("THREAD", "STATUS", "CHANGED", "EVENTS"):
         table.add_column(title, no_wrap=True, justify="right" if title == "EVENTS" else "left")
-    table.add_column("REQUEST", overflow="ellipsis", no_wrap=True)
+    table.add_column("REQUEST", overflow="fold")
     for head in heads:
         changed = f"{datetime.fromtimestamp(head.updated).astimezone():%Y-%m-%d %H:%M}"
-        name, title = Text(plain(head.thread, lines=False)), Text(plain(head.title, lines=False))
+        name, title = Text(plain(head.thread, lines=False)), Text(shorten(plain(head.title, lines=False), 120))
         table.add_row(name, Text(head.status, style=STATUS_STYLES.get(head.status, "")), changed, str(head.seq), title)
     screen.console.print(table)
     return DONE

@@ -87,7 +87,7 @@ def resume_thread(thread: str, choice: Choice, limits: Limits, *, url: str, by: 
             talk = Conversation(worker, Screen(json=json), store, url, thread, agent, choice, whoever(by))
             budget = with_limits(agent, asdict(limits))
             try:
-                return talk.end(agent.resume(thread, store=store, budget=budget, watch=talk.progress))
+                return talk.end(talk.resume(budget))
             finally:
                 worker.run(agent.close())
         finally:

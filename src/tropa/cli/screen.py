@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from tropa.cli.plain import call_line, one_line, plain, shorten
@@ -20,6 +21,8 @@ _MARKS = {
     "cancelled": ("⊘", "yellow"),
     "unknown": ("?", "yellow"),
 }
+CALLS = ("call.proposed", "call.decided")
+"""Events that hold the arguments of a call."""
 RESULT = 160
 """Characters of a result that a line shows."""
 
@@ -51,7 +54,8 @@ class Screen:
         """A line of our own words; foreign parts must have gone through `plain`."""
         from rich.text import Text  # noqa: PLC0415  # heavy
 
-        self.console.print(Text(text, style=style))
+        # Never broken by us: a command in it must stay whole when it is copied.
+        self.console.print(Text(text, style=style), soft_wrap=True)
 
 
 class Progress:
@@ -69,6 +73,7 @@ class Progress:
         if isinstance(item, Delta):
             self._delta(item)
             return
+        self._note(item)
         body = item.body
         match item.kind:
             case "model.requested":
@@ -78,12 +83,6 @@ class Progress:
                 self.end_line()
                 if body["finish"] == "length":
                     self._say("  the reply was cut off by the length limit", "yellow")
-            case "call.proposed":
-                call = cast("str", body["call"])
-                self._calls[call] = cast("str", body["tool"]), cast("JsonObject", body["arguments"])
-            case "call.decided" if "arguments" in body:
-                call = cast("str", body["call"])
-                self._calls[call] = self._calls.get(call, ("", {}))[0], cast("JsonObject", body["arguments"])
             case "call.started":
                 self._hint(f"{self._call(body, 60)} …")
             case "call.finished":
@@ -99,6 +98,11 @@ class Progress:
                 )
             case _:
                 pass
+
+    def know(self, events: Iterable[Event]) -> None:
+        """Take in calls that an earlier process proposed, so that their lines say what was called. Shows nothing."""
+        for entry in events:
+            self._note(entry)
 
     def end_line(self) -> None:
         """End the line that is open, or wipe the hint on it."""
@@ -119,6 +123,13 @@ class Progress:
         if delta.kind == "text":
             self.said += delta.text
         self._raw(plain(delta.text))
+
+    def _note(self, entry: Event) -> None:
+        body = entry.body
+        if entry.kind in CALLS and "arguments" in body:
+            call = cast("str", body["call"])
+            tool = cast("str", body.get("tool") or self._calls.get(call, ("", {}))[0])
+            self._calls[call] = tool, cast("JsonObject", body["arguments"])
 
     def _finished(self, body: JsonObject) -> None:
         observation = cast("Observation", decode(cast("JsonObject", body["message"])))

@@ -60,12 +60,26 @@ def print_trail(console: Console, trail: Trail, latest: Run, *, model: str, full
     counts = [_count(len(trail.runs), "run"), _count(steps, "step"), _count(len(trail.events), "event")]
     facts = [*usage_words(usage), f"{seconds:.1f} s of work", *counts]
     console.print(Text(" · ".join(facts), style="dim"))
+    places = _places(trail)
     for number, run in enumerate(trail.runs, 1):
         console.print()
-        _print_run(console, run, number, full=full)
+        _print_run(console, run, number, places.get(run.seq, {}), full=full)
 
 
-def _print_run(console: Console, run: TrailRun, number: int, *, full: bool) -> None:
+def _places(trail: Trail) -> dict[int, dict[str, int]]:
+    """For each run (by its first event) the events of the user's message and of the end."""
+    places: dict[int, dict[str, int]] = {}
+    run = 0
+    for entry in trail.events:
+        if entry.kind == "run.started":
+            run = entry.seq
+        elif entry.kind in {"message.added", "run.finished"}:
+            known = places.setdefault(run, {})
+            known[entry.kind] = entry.seq if entry.kind == "run.finished" else known.get(entry.kind, entry.seq)
+    return places
+
+
+def _print_run(console: Console, run: TrailRun, number: int, places: dict[str, int], *, full: bool) -> None:
     title = Text(f"Run {number}", style="bold")
     title.append(f"  {datetime.fromtimestamp(run.started).astimezone():%Y-%m-%d %H:%M:%S}", style="dim")
     if run.dry:
@@ -74,7 +88,8 @@ def _print_run(console: Console, run: TrailRun, number: int, *, full: bool) -> N
         title.append(f"  resumed {_count(run.resumed, 'time')}", style="dim")
     _row(console, title, run.seq)
     if run.input is not None:
-        _row(console, _labelled("user", _cut(_words(run.input), _LONG, full=full), "bold blue"), None, 1)
+        said = _labelled("user", _cut(_words(run.input), _LONG, full=full), "bold blue")
+        _row(console, said, places.get("message.added"), 1)
     for step in run.steps:
         _print_step(console, step, final=step.seq == run.steps[-1].seq and run.stop == "answered", full=full)
     end = Text("■ ", style=_STYLES.get(run.status, "yellow"))
@@ -83,7 +98,7 @@ def _print_run(console: Console, run: TrailRun, number: int, *, full: bool) -> N
         end.append(f": {plain(run.error)}")
     if run.usage.tokens:
         end.append(f"  {' · '.join([*usage_words(run.usage), f'{run.seconds:.1f} s'])}", style="dim")
-    _row(console, end, None, 1)
+    _row(console, end, places.get("run.finished"), 1)
 
 
 def _print_step(console: Console, step: TrailStep, *, final: bool, full: bool) -> None:

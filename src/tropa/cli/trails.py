@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from tropa.cli.faults import guarded
+from tropa.cli.groups import group
 from tropa.cli.options import DEFAULT_STORE, Json, Limit, StoreUrl, ThreadArgument
 
-app = typer.Typer(
-    help="Look at what happened.", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
-)
+app = group("Look at what happened on a thread. Alone it lists.", default="list")
 
 
 @app.command("list")

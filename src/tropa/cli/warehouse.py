@@ -58,9 +58,9 @@ def show_warehouse(task: str, model: str | None, url: str, *, json: bool) -> int
                 for proposal in run.pending:
                     screen.console.print(talk.card(proposal).panel())
             code = talk.report(run)
-            screen.line("")
-            _print_stock(screen, before, after)
             if run.status != "waiting":
+                screen.line("")
+                _print_stock(screen, before, after)
                 _print_trail(talk)
             return code
         finally:
