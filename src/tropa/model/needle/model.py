@@ -23,8 +23,8 @@ from tropa.model.needle.turns import (
     engine_turns,
     is_settled,
     new_calls,
-    newest_turn,
     plain,
+    read_turns,
 )
 from tropa.model.profile import Profile
 from tropa.model.protocol import Count, Delta, RawCall, Reply, Request, ToolSpec
@@ -33,6 +33,8 @@ from tropa.model.usage import Price, Usage
 CONTEXT: Final = 8192
 """Tokens that the engine reads at most; it says so itself when more is asked of it."""
 MAX_OUTPUT: Final = 512
+CALL_TOKENS: Final = 60
+"""What a call with its reasoning takes in the dialogue, on average."""
 _NOTHING_FITS = "No call was made: none of the tools fits this request, or a value for it is missing."
 
 
@@ -41,8 +43,8 @@ class Needle:
 
     The engine returns calls, or nothing. What becomes the reply follows these rules:
 
-    1. It reads the system text, the tools, the newest user message and the results that followed it. Earlier turns
-       are left out: the model was not trained on dialogue, and unrelated turns make its calls worse.
+    1. It reads the system text, the tools, the newest user message with the results that followed it, and the turn
+       before that when it made calls (*And in Gdansk?* needs it). Older turns are left out: they make its calls worse.
     2. Calls it proposes are the reply, except those made before in this turn (whatever came of them) and those it
        withholds itself (too unsure, or the user said *not*). A reply names what was withheld in `warnings`.
     3. Where no new call is left and there are results, the text lists them, under the words *From the tool results*:
@@ -67,6 +69,7 @@ class Needle:
             context=CONTEXT, max_output=MAX_OUTPUT, native_tools=True, strict_schema=True, rescue_calls=False
         )
         self.price = Price(0, 0)
+        self._prefixes: dict[tuple[str, str], int] = {}
         self._engine = EngineProcess(command or _command(), _environment())
 
     @property
@@ -81,8 +84,8 @@ class Needle:
 
     async def ask(self, request: Request) -> AsyncIterator[Delta | Reply]:
         """Stream the model's reasoning and calls or text, then the reply. Raises `ModelError`."""
-        turn = newest_turn(request.messages)
-        reply = await self._act(request, turn) if request.tools and not is_settled(turn) else None
+        earlier, turn = read_turns(request.messages)
+        reply = await self._act(request, earlier, turn) if request.tools and not is_settled(turn) else None
         if reply is None or not (reply.calls or reply.finish == "length"):
             reply = await self._conclude(request, turn, reply)
         if reply.reasoning:
@@ -95,19 +98,29 @@ class Needle:
 
     async def count(self, request: Request) -> Count:
         """An estimate, flagged: the engine shows its tokenizer only while it reads."""
-        turns = engine_turns(newest_turn(request.messages))
-        schema = dumps(request.output_schema) if request.output_schema else ""
-        texts = [request.system, engine_tools(request.tools), schema, *turns]
-        return Count(with_margin(sum(estimate_text(text) + PER_MESSAGE for text in texts)), exact=False)
+        earlier, turn = read_turns(request.messages)
+        tokens = 0.0
+        if request.tools and not is_settled(turn):
+            turns = engine_turns(earlier, turn)
+            tokens += self._static(request.system, engine_tools(request.tools)) + _estimate(turns)
+        if request.output_schema is not None:
+            tools = engine_tools((_answer_tool(request.output_schema),))
+            tokens += self._static(request.system, tools) + _estimate(engine_turns(turn))
+        return Count(with_margin(tokens), exact=False)
 
     async def close(self) -> None:
         """End the child. A later ask starts it again."""
         await anyio.to_thread.run_sync(self._engine.close)
 
-    async def _act(self, request: Request, turn: Turn) -> Reply:
-        answer = await self._exchange(request, request.tools, engine_turns(turn))
+    def _static(self, system: str, tools: str) -> float:
+        known = self._prefixes.get((system, tools))
+        return estimate_text(system) + estimate_text(tools) + PER_MESSAGE if known is None else known
+
+    async def _act(self, request: Request, earlier: Turn | None, turn: Turn) -> Reply:
+        turns = engine_turns(earlier, turn)
+        answer = await self._exchange(request, engine_tools(request.tools), turns, _limit(request))
         response = _object(answer.get("response"))
-        usage = _usage(answer, engine_turns(turn))
+        usage = _usage(answer, turns)
         warnings = _remarks(request, response)
         reasoning = _text(response.get("reasoning"))
         if response.get("error") and usage.output >= _limit(request):
@@ -121,21 +134,17 @@ class Needle:
         usage = acted.usage if acted else Usage(cost=0.0)
         reasoning = acted.reasoning if acted else ""
         if request.output_schema is not None:
-            text, spent, cut = await self._fill(request, turn, request.output_schema)
+            # what the first ask wrote is part of the same output limit
+            limit = max(1, _limit(request) - usage.output)
+            text, spent, cut = await self._fill(request, turn, request.output_schema, limit)
             return Reply(text, (), reasoning, "length" if cut else "stop", usage + spent, self.name, warnings)
         text = answer_from_results(turn) if turn.observations else _NOTHING_FITS
         return Reply(text, (), reasoning, "stop", usage, self.name, warnings)
 
-    async def _fill(self, request: Request, turn: Turn, schema: JsonObject) -> tuple[str, Usage, bool]:
+    async def _fill(self, request: Request, turn: Turn, schema: JsonObject, limit: int) -> tuple[str, Usage, bool]:
         """Let the engine extract `schema` from the request and its results, as a tool that takes just that."""
-        wrapped = schema.get("type") != "object" and "properties" not in schema
-        if wrapped:
-            value: JsonObject = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-            value |= {key: schema[key] for key in ("$defs",) if key in schema}
-        else:
-            value = schema
-        text = "\n".join(engine_turns(turn))
-        answer = await self._exchange(request, (ToolSpec("answer", "Record the answer.", value),), [f"Record: {text}"])
+        text = "Record: " + "\n".join(engine_turns(turn))
+        answer = await self._exchange(request, engine_tools((_answer_tool(schema),)), [text], limit)
         response = _object(answer.get("response"))
         # Data is no action: what the engine would withhold as a call is still its best answer, and gets validated.
         found = [*_calls(response, "function_calls"), *_calls(response, "suppressed_calls")]
@@ -143,17 +152,11 @@ class Needle:
         if not found:
             return "", usage, bool(response.get("error"))
         arguments = cast("JsonObject", found[0].arguments)
-        return dumps(arguments.get("value") if wrapped else arguments), usage, False
+        return dumps(arguments if _is_object(schema) else arguments.get("value")), usage, False
 
-    async def _exchange(self, request: Request, tools: tuple[ToolSpec, ...], turns: list[str]) -> JsonObject:
-        job = Job(
-            {
-                "system": plain(request.system),
-                "tools": engine_tools(tools),
-                "turns": list(turns),
-                "max_output": _limit(request),
-            }
-        )
+    async def _exchange(self, request: Request, tools: str, turns: list[str], limit: int) -> JsonObject:
+        system = plain(request.system)
+        job = Job({"system": system, "tools": tools, "turns": list(turns), "max_output": limit})
         tokens = sum(estimate_text(text) for text in turns)
         if tokens > CONTEXT:
             raise ModelError(f"the request is about {tokens:.0f} tokens, and {self.name} reads {CONTEXT}: shorten it")
@@ -165,6 +168,8 @@ class Needle:
         if fault := answer.get("error"):
             remedy = "give it fewer tools or shorter descriptions" if answer.get("kind") == "context" else "report it"
             raise ModelError(f"{self.name} refused the request: {fault} ({remedy})")
+        # the newest few are enough: an agent has few sets of tools
+        self._prefixes = {**dict(list(self._prefixes.items())[-7:]), (system, tools): _number(answer.get("prefix"))}
         return answer
 
 
@@ -204,8 +209,26 @@ def _number(value: object) -> int:
 
 
 def _usage(answer: JsonObject, turns: list[str]) -> Usage:
-    read = sum(estimate_text(text) + PER_MESSAGE for text in turns)
-    return Usage(_number(answer.get("prefix")) + round(read), _number(answer.get("tokens")), cost=0.0, estimated=True)
+    read = _number(answer.get("prefix")) + round(_estimate(turns))
+    return Usage(read, _number(answer.get("tokens")), cost=0.0, estimated=True)
+
+
+def _estimate(turns: list[str]) -> float:
+    """Tokens of the turns and of the calls that the engine wrote between them."""
+    return sum(estimate_text(text) + PER_MESSAGE for text in turns) + CALL_TOKENS * (len(turns) - 1)
+
+
+def _is_object(schema: JsonObject) -> bool:
+    return schema.get("type") == "object" or "properties" in schema
+
+
+def _answer_tool(schema: JsonObject) -> ToolSpec:
+    """The answer as a tool; a schema that is no object becomes the argument `value`."""
+    if not _is_object(schema):
+        inner: JsonObject = {key: value for key, value in schema.items() if key != "$defs"}
+        outer: JsonObject = {"type": "object", "properties": {"value": inner}, "required": ["value"]}
+        schema = {**outer, "$defs": schema["$defs"]} if "$defs" in schema else outer
+    return ToolSpec("answer", "Record the answer.", schema)
 
 
 def _calls(response: JsonObject, key: str) -> list[RawCall]:

@@ -53,35 +53,39 @@ class Turn:
         return tuple(call for step in self.steps for call in step.calls)
 
 
-def newest_turn(messages: Sequence[Message]) -> Turn:
-    """The newest user message and what followed it; an empty turn where there is none."""
-    start = max((index for index, message in enumerate(messages) if isinstance(message, User)), default=None)
-    if start is None:
-        return Turn("", ())
-    question = messages[start]
-    assert isinstance(question, User)
-    text = "".join(part.text for part in question.parts if isinstance(part, Text))
-    steps: list[Step] = []
-    for message in messages[start + 1 :]:
+def read_turns(messages: Sequence[Message]) -> tuple[Turn | None, Turn]:
+    """The turn before the newest one, where it made calls, and the newest; an empty turn where nobody spoke."""
+    turns = [Turn("", ())]
+    for message in messages:
+        text, steps = turns[-1].text, turns[-1].steps
         match message:
-            case Notice(remark):
-                # A remark is an addition to what stands before it; a model that reads only the request gets it there.
-                text = text if steps else f"{text}\n{remark}"
+            case User(parts):
+                turns.append(Turn("".join(part.text for part in parts if isinstance(part, Text)), ()))
+            case Notice(remark) if not steps:
+                # a remark is an addition to what stands before it; after results the engine has no place for it
+                turns[-1] = Turn(f"{text}\n{remark}" if text else remark, steps)
             case Assistant() if message.calls:
-                steps.append(Step(message.calls, ()))
+                turns[-1] = Turn(text, (*steps, Step(message.calls, ())))
             case Observation() if steps:
-                steps[-1] = Step(steps[-1].calls, (*steps[-1].observations, message))
+                last = Step(steps[-1].calls, (*steps[-1].observations, message))
+                turns[-1] = Turn(text, (*steps[:-1], last))
             case _:
                 pass
-    return Turn(text, tuple(steps))
+    earlier = turns[-2] if len(turns) > 2 and turns[-2].steps else None
+    return earlier, turns[-1]
 
 
-def engine_turns(turn: Turn) -> list[str]:
-    """What the engine reads of a turn: the request, then the results of each step as a JSON list."""
-    # Text that begins like JSON would be taken for results, and only the runtime gives results.
-    text = plain(turn.text).strip()
-    request = f"Request: {text}" if text[:1] in ("[", "{") else text
-    return [request, *(plain(shortened(dumps([_result(one) for one in step.observations]))) for step in turn.steps)]
+def engine_turns(*turns: Turn | None) -> list[str]:
+    """What the engine reads of some turns: each request, then the results of each of its steps as a JSON list."""
+    read: list[str] = []
+    for turn in turns:
+        if turn is None:
+            continue
+        # text that begins like JSON would be taken for results, and only the runtime gives results
+        text = plain(turn.text).strip()
+        read.append(f"Request: {text}" if text[:1] in ("[", "{") else text)
+        read += [plain(shortened(dumps([_result(one) for one in step.observations]))) for step in turn.steps]
+    return read
 
 
 def engine_tools(tools: Iterable[ToolSpec]) -> str:
