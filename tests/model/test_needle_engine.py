@@ -13,8 +13,7 @@ import pytest
 
 pytest.importorskip("needle", reason="the `needle` extra is not installed: pip install 'tropa[needle]'")
 
-from needle_requests import CASES, TOOLS
-
+from tests.model.needle_requests import CASES, TOOLS
 from tropa.errors import ModelError
 from tropa.messages import Assistant, Call, Data, Observation, Text, user
 from tropa.model import Reply, Request, ToolSpec
