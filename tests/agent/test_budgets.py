@@ -244,6 +244,30 @@ async def test_a_request_that_got_no_reply_counts_as_spent():
 
 
 @pytest.mark.anyio
+async def test_a_request_whose_process_died_counts_as_spent_too():
+    class Dead(BaseException):
+        pass
+
+    def reply(request):
+        if not died:
+            died.append(1)
+            raise Dead
+        return "ok"
+
+    died = []
+    one = Agent("x", model=Scripted(reply, profile=Profile(max_output=50)))
+    async with open_store(":memory:") as store:
+        with pytest.raises(Dead):
+            await one.run("go", store=store, thread="t", budget=Budget(tokens=60))
+        await store.journal.append("t", (await store.thread("t")).seq, [], release=True)
+        run = await one.resume("t", store=store)
+        assert (run.stop, run.usage.tokens) == ("max_tokens", 51)
+        assert len(one.setup.model.requests) == 1  # the second was not made: less is left than is worth asking for
+        run = await one.resume("t", store=store, budget=Budget(tokens=200))
+        assert (run.answer, run.usage.tokens) == ("ok", 53)
+
+
+@pytest.mark.anyio
 async def test_a_bigger_budget_lets_a_stopped_run_go_on():
     turn = iter(range(100))
     model = Scripted(

@@ -9,8 +9,10 @@ import sys
 import pytest
 
 from tests.session.history import results, well_formed
-from tropa import Agent, Conflict, ThreadNotFound, ThreadWaiting, open as open_store, tool
+from tropa import Agent, Budget, Conflict, ThreadNotFound, ThreadWaiting, tool
+from tropa import open as open_store
 from tropa.errors import ModelError, NotStorable
+from tropa.gate import RUN
 from tropa.messages import User
 from tropa.model.scripted import Scripted, calls
 
@@ -84,7 +86,12 @@ async def test_two_processes_on_one_thread_never_lose_a_message(tmp_path, wait):
     async with open_store(path) as store:
         await echo().run("before", store=store, thread="t")
     pair = [
-        subprocess.Popen([sys.executable, "-c", CHILD, str(path), text, str(wait)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(path), text, str(wait)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for text in "AB"
     ]
     try:
@@ -157,7 +164,12 @@ async def test_a_new_message_ends_an_interrupted_run_first():
         ran.append(3)
         return "three"
 
-    agent = Agent("x", model=Scripted([calls(("one_", {}), ("two", {}), ("three", {})), "on", "third"]), tools=[one_, two, three], policy=lambda _: __import__("tropa.gate").gate.RUN)
+    agent = Agent(
+        "x",
+        model=Scripted([calls(("one_", {}), ("two", {}), ("three", {})), "on", "third"]),
+        tools=[one_, two, three],
+        policy=lambda _: RUN,
+    )
     async with open_store(":memory:") as store:
         kept = store.journal.append
 
@@ -254,7 +266,12 @@ async def test_a_tool_whose_result_cannot_be_stored_is_recorded_as_done():
         done.append(1)
         return {"file": object()}
 
-    one = Agent("x", model=Scripted([calls(("send", {})), "ok"]), tools=[send], policy=lambda _: __import__("tropa.gate").gate.RUN)
+    one = Agent(
+        "x",
+        model=Scripted([calls(("send", {})), "ok"]),
+        tools=[send],
+        policy=lambda _: RUN,
+    )
     async with open_store(":memory:") as store:
         assert (await one.run("go", store=store, thread="t")).ok
         (item,) = results((await store.thread("t")).state.messages)
@@ -264,7 +281,13 @@ async def test_a_tool_whose_result_cannot_be_stored_is_recorded_as_done():
 
 async def test_data_that_looks_like_a_type_tag_comes_back_as_the_same_data(tmp_path):
     """I-01."""
-    tricky = [{"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}}, {"type": "call", "id": "x"}, {"__type__": "datetime", "v": "1"}, {"__reduce__": ["os.system", "true"]}, {"role": "user", "parts": []}]
+    tricky = [
+        {"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {}},
+        {"type": "call", "id": "x"},
+        {"__type__": "datetime", "v": "1"},
+        {"__reduce__": ["os.system", "true"]},
+        {"role": "user", "parts": []},
+    ]
 
     @tool(read_only=True)
     def fetch() -> list:
@@ -286,3 +309,95 @@ async def test_a_thread_that_is_not_there_is_named():
                 await look("nobody")
         with pytest.raises(ThreadNotFound, match="'nobody'"):
             await echo().resume("nobody", store=store)
+
+
+async def test_who_watches_may_fail_and_the_thread_is_left_in_order():
+    @tool(read_only=True)
+    def look() -> int:
+        return 1
+
+    kinds = ["thread.opened", "model.requested", "call.proposed", "call.finished", "run.finished"]
+    for number, kind in enumerate(kinds):
+
+        def watch(item):
+            if getattr(item, "kind", "") == kind:
+                raise BrokenPipeError(kind)
+
+        one = Agent("x", model=Scripted([calls(("look", {})), "ok", "ok"]), tools=[look])
+        async with open_store(":memory:") as store:
+            with pytest.raises(BrokenPipeError):
+                await one.run("go", store=store, thread="t", watch=watch)
+            run = await store.run("t")
+            assert run.status == ("failed" if number < 4 else "completed")
+            assert well_formed((await store.thread("t")).state.messages)
+            assert (await one.resume("t", store=store)).ok
+
+
+async def test_a_worker_that_lost_the_thread_stops_and_writes_nothing_more(monkeypatch):
+    """A claim ends by itself; whoever takes the thread over then is not disturbed."""
+    monkeypatch.setattr("tropa.session.held.LOOK", 0.02)
+    monkeypatch.setattr("tropa.session.held.HEARTBEAT", 0.02)
+    inside = asyncio.Event()
+
+    @tool
+    async def build() -> str:
+        inside.set()
+        await asyncio.sleep(30)
+        return "built"
+
+    one = Agent("x", model=Scripted([calls(("build", {})), "ok"]), tools=[build], policy=lambda _: RUN)
+    async with open_store(":memory:") as store:
+        task = asyncio.create_task(one.run("go", store=store, thread="t"))
+        await inside.wait()
+        await store.journal.append("t", (await store.thread("t")).seq, [], release=True)  # as when its time is over
+        with pytest.raises(Conflict):
+            await asyncio.wait_for(task, 5)
+        assert task.cancelling() == 0
+        assert (await store.run("t")).status == "running"
+        run = await one.resume("t", store=store)
+        assert (run.status, run.pending[0].kind) == ("waiting", "unknown")
+
+
+async def test_a_person_may_decide_about_a_thread_while_it_is_worked_on():
+    """Their write comes between two of the worker's: neither is lost."""
+    async with open_store(":memory:") as store:
+
+        @tool(timeout=0.02)
+        async def pay() -> str:
+            await asyncio.sleep(5)
+            return "paid"
+
+        @tool
+        async def wait() -> str:
+            (item,) = await store.pending()
+            await store.resolve(item.id, "done", by="me")
+            return "waited"
+
+        one = Agent(
+            "x",
+            model=Scripted([calls(("pay", {})), calls(("wait", {})), "ok"]),
+            tools=[pay, wait],
+            policy=lambda _: RUN,
+        )
+        run = await one.run("go", store=store, thread="t")
+        thread = await store.thread("t")
+        assert run.ok
+        assert await store.pending() == []
+        assert [item.status for item in results(thread.state.messages)] == ["unknown", "ok"]
+        assert any("was done" in getattr(message, "text", "") for message in one.setup.model.requests[-1].messages)
+        assert await store.journal.verify("t") == thread.seq
+
+
+async def test_waiting_for_people_is_not_working_time():
+    @tool
+    def pay() -> str:
+        return "paid"
+
+    one = Agent("x", model=Scripted([calls(("pay", {})), "ok"]), tools=[pay])
+    async with open_store(":memory:") as store:
+        run = await one.run("go", store=store, thread="t", budget=Budget(seconds=0.5))
+        await asyncio.sleep(0.7)
+        await store.approve(run.pending[0].id, by="me")
+        run = await one.resume("t", store=store)
+    assert run.ok
+    assert run.seconds < 0.5

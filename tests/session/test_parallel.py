@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from tests.session.history import results, texts, well_formed
-from tropa import Agent, open as open_store, tool
+from tropa import Agent, tool
+from tropa import open as open_store
 from tropa.gate import RUN
 from tropa.model.scripted import Scripted, calls
 
@@ -76,7 +77,12 @@ async def test_neighbours_that_read_run_at_once(kind):
 async def test_a_call_with_side_effects_runs_alone_and_in_its_place():
     shop = Shop(0.1)
     order = [("read", "a"), ("read", "b"), ("write", "c"), ("write", "d"), ("read", "e"), ("read", "f")]
-    one = Agent("x", model=Scripted([calls(*[(kind, {"name": name}) for kind, name in order]), "ok"]), tools=shop.tools, policy=free)
+    one = Agent(
+        "x",
+        model=Scripted([calls(*[(kind, {"name": name}) for kind, name in order]), "ok"]),
+        tools=shop.tools,
+        policy=free,
+    )
     async with open_store(":memory:") as store:
         assert (await one.run("go", store=store, thread="t")).ok
     assert shop.overlap("a", "b") > 0
@@ -121,7 +127,12 @@ class Slow:
 async def test_a_cancelled_run_answers_every_call_and_the_thread_goes_on():
     """C-02, second variant: one call done, one inside, one not begun."""
     slow = Slow()
-    one = Agent("x", model=Scripted([calls(("quick", {}), ("hang", {}), ("later", {})), "went on", "third"]), tools=slow.tools, policy=free)
+    one = Agent(
+        "x",
+        model=Scripted([calls(("quick", {}), ("hang", {}), ("later", {})), "went on", "third"]),
+        tools=slow.tools,
+        policy=free,
+    )
     async with open_store(":memory:") as store:
         task = asyncio.create_task(one.run("go", store=store, thread="t"))
         await slow.inside.wait()
@@ -203,7 +214,9 @@ async def test_ctrl_c_leaves_a_thread_whose_outcome_is_unknown_and_that_can_go_o
     import signal
 
     path = tmp_path / "c.db"
-    child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
         assert child.stdout.readline() == b"inside\n"
         child.send_signal(signal.SIGINT)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.session.history import results, texts, well_formed
-from tropa import Agent, ApprovalError, open as open_store, tool
+from tropa import Agent, ApprovalError, tool
+from tropa import open as open_store
 from tropa.messages import dumps, encode
 from tropa.model import RawCall, Reply
 from tropa.model.scripted import Scripted, calls
@@ -44,11 +45,15 @@ async def test_the_value_runs_but_is_nowhere_in_the_file_nor_in_the_approval(tmp
         assert PIN.encode() not in stored(path)
     assert opened == [("front", PIN)]
     assert PIN.encode() not in stored(path)
-    assert all(PIN not in dumps(encode(message)) for request in one.setup.model.requests for message in request.messages)
+    assert all(
+        PIN not in dumps(encode(message)) for request in one.setup.model.requests for message in request.messages
+    )
     assert one.setup.secrets == {}
 
 
-@pytest.mark.parametrize("arguments", ['{"door": "a", "pin": "' + PIN, f'["{PIN}"]', {"door": 1, "pin": [PIN]}, {"pim": PIN, "door": "a"}])
+@pytest.mark.parametrize(
+    "arguments", ['{"door": "a", "pin": "' + PIN, f'["{PIN}"]', {"door": 1, "pin": [PIN]}, {"pim": PIN, "door": "a"}]
+)
 async def test_a_call_that_is_refused_does_not_leave_it_behind_either(tmp_path, arguments):
     _, unlock = lock()
     path = tmp_path / "s.db"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import inspect
 import time
@@ -150,7 +151,7 @@ async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) 
         call_id=call.id,
         key=_key(session, call),
         attempt=session.record.calls[call.id].attempts,
-        fields=MappingProxyType(session.fields),
+        fields=MappingProxyType(copy.deepcopy(session.fields)),
     )
     limit = session.record.budget.seconds
     left = None if limit is None else max(0.0, limit - session.record.seconds(time.time()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hmac
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -95,7 +96,14 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
         else trace(shown, session.messages(), session.setup.instructions)
     )
     ruling = session.policy(
-        Proposed(tool.name, tool.hints, shown, session.thread, (session.setup.name,), MappingProxyType(origins))
+        Proposed(
+            tool.name,
+            tool.hints,
+            copy.deepcopy(shown),
+            session.thread,
+            (session.setup.name,),
+            MappingProxyType(origins),
+        )
     )
     if ruling.verdict == "refuse":
         taken.pop()

@@ -30,7 +30,8 @@ class Held:
     """One run of one thread in this process, under its claim.
 
     `window` is what the next request may carry. `stored` are the fields as the journal has them, `fields` those with the
-    agent's defaults beneath. `watch` is called with each delta and each event.
+    agent's defaults beneath. `watch` is called with each delta and each event,
+    first with those of the `opening`.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Held:
         self.owner = owner
         self.seq = 0
         self.record = RunRecord()
+        self.opening: list[Event] = []
         self.stored: JsonObject = {}
         self.window: list[Seen] = []
         self.watch = watch
@@ -92,11 +94,16 @@ class Held:
                         raise
                     continue
                 now = time.time()
-                for entry in events:
-                    self.fold(Event(self.thread, self.seq + 1, now, entry.kind, entry.body))
+                stored = [
+                    Event(self.thread, seq, now, entry.kind, entry.body)
+                    for seq, entry in enumerate(events, self.seq + 1)
+                ]
+                for entry in stored:
+                    self.fold(entry)
                 self.released = release
                 if release and self.memory is not None:
                     self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored))
+                self._show(stored)
                 return len(events)
 
     def fold(self, entry: Event) -> None:
@@ -112,8 +119,12 @@ class Held:
             self.window = [item for item in self.window if item.seq >= start]
         elif entry.kind == "field.set":
             apply_field(self.stored, entry.body)
+
+    def _show(self, events: Sequence[Event]) -> None:
+        """Tell who watches, after everything is folded: whatever a watcher raises, the session is in order."""
         if self.watch is not None:
-            self.watch(entry)
+            for entry in events:
+                self.watch(entry)
 
     def messages(self) -> list[Message]:
         """The window's messages, observations in the order of their calls."""
@@ -129,11 +140,11 @@ class Held:
         head = await self.journal.head(self.thread)
         if head.owner != self.owner:
             raise Conflict(f"thread {self.thread!r} was taken over by another worker; nothing more is done here")
-        found = False
-        async for entry in self.journal.events(self.thread, after=self.seq):
+        others = [entry async for entry in self.journal.events(self.thread, after=self.seq)]
+        for entry in others:
             self.fold(entry)
-            found = True
-        return found
+        self._show(others)
+        return bool(others)
 
     @asynccontextmanager
     async def alive(self) -> AsyncGenerator[None]:
@@ -162,6 +173,7 @@ class Held:
 
         heart = asyncio.create_task(beat())
         try:
+            self._show(self.opening)
             yield
         except asyncio.CancelledError:
             if lost and task is not None:

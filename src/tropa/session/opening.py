@@ -10,7 +10,7 @@ from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, event, message_of
 from tropa.gate import Budget
 from tropa.journal import Head, Journal, claimable, new_owner
-from tropa.messages import Assistant, Json, JsonObject, Media, Notice, Text, User, dumps, encode, storable
+from tropa.messages import Json, JsonObject, Media, Text, User, dumps, encode, loads, storable
 from tropa.session import repair
 from tropa.session.memory import Memory, Remembered, Seen
 from tropa.session.session import Session, Watcher
@@ -83,22 +83,12 @@ async def reopen(
     await journal.append(thread, head.seq, [resumed], owner=session.owner)
     past = await _remember(journal, head, head.run - 1)
     session.window = list(past.window)
-    session.watch = None
     async for entry in journal.events(thread, after=head.run - 1):
         session.fold(entry)
-    session.stored, session.watch = past.fields, watch
-    await _go_on(session)
+        if entry.seq > head.seq:
+            session.opening.append(entry)
+    session.stored = past.fields
     return session
-
-
-async def _go_on(session: Session) -> None:
-    """Where the last word was the model's, and is none of the run that goes on, it is told so."""
-    last = session.window[-1] if session.window else None
-    if last is None or not isinstance(last.message, Assistant) or not last.message.text:
-        return
-    if last.seq not in {reply.seq for reply in session.record.replies}:
-        notice = Notice("Go on with the task from where it was broken off.")
-        await session.note(event("message.added", {"message": encode(notice)}))
 
 
 async def _begin(
@@ -136,8 +126,11 @@ async def _begin(
     session.seq, session.memory = head.seq, memory
     session.window, session.stored = list(past.window), dict(past.fields)
     now = time.time()
-    for seq, entry in enumerate(events, head.seq + 1):
-        session.fold(Event(thread, seq, now, entry.kind, entry.body))
+    session.opening = [
+        Event(thread, seq, now, entry.kind, entry.body) for seq, entry in enumerate(events, head.seq + 1)
+    ]
+    for entry in session.opening:
+        session.fold(entry)
     return session
 
 
@@ -168,7 +161,8 @@ def _field_events(setup: Setup, stored: JsonObject, given: Mapping[str, Json]) -
             known = ", ".join(f"`{field}`" for field in setup.fields) or "none"
             raise UsageError(f"the agent `{setup.name}` has no field `{name}`; its fields: {known}")
         storable(value, name)
-        events += _field_event(name, spec, stored, value)
+        # A copy: the caller may go on changing its own.
+        events += _field_event(name, spec, stored, loads(dumps(value)))
     return events
 
 
@@ -184,7 +178,7 @@ def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> lis
     if callable(spec.reducer):
         reduced = spec.reducer(before, value)
         storable(reduced, name)
-        return [event("field.set", {"name": name, "op": "set", "value": reduced, "given": value})]
+        return [event("field.set", {"name": name, "op": "set", "value": loads(dumps(reduced)), "given": value})]
     if spec.reducer != "overwrite":
         raise UsageError(
             f"the field `{name}` has the reducer {spec.reducer!r}; use 'overwrite', 'append' or a function"

@@ -176,6 +176,10 @@ class RunRecord:
             if item.finished is not None and item.finished.status == "rejected" and item.signature == signature
         ]
 
+    def said(self) -> set[int]:
+        """The events of the replies that are steps of the run."""
+        return {reply.seq for reply in self.replies}
+
     def open_calls(self) -> Sequence[CallRecord | Call]:
         """Calls of replies that have no result yet, in order: records, or calls that never reached the gate."""
         return [

@@ -13,7 +13,7 @@ from tropa.events import Stop, event
 from tropa.gate import stop_before_ask
 from tropa.gate.repeat import check
 from tropa.journal import Journal
-from tropa.messages import Call, Json, Notice, encode
+from tropa.messages import Assistant, Call, Json, Notice, encode
 from tropa.session import asking, calling, repair
 from tropa.session.held import Held, Watcher
 from tropa.session.outcome import Run, Stopped
@@ -46,6 +46,7 @@ class Session(Held):
             ModelError: the model could not be asked.
             ContextTooSmall: the newest user message does not fit the window.
         """
+        await self._last_word()
         self._asked += 1
         if self._asked <= len(self.record.replies):
             reply = self.record.replies[self._asked - 1]
@@ -53,6 +54,14 @@ class Session(Held):
                 raise Stopped(reply.closing)
             return reply
         return await asking.ask(self)
+
+    async def _last_word(self) -> None:
+        """Where the last word was the model's own, said when the run was ended or broken off, it is told to go on."""
+        last = self.window[-1] if self.window else None
+        if self._asked < len(self.record.replies) or last is None:
+            return
+        if isinstance(last.message, Assistant) and last.message.text and last.seq not in self.record.said():
+            await self.notice(GO_ON)
 
     async def call(self, calls: Sequence[Call]) -> bool:
         """Take the calls of one reply through the gate and run those that may run, in order.
@@ -142,5 +151,6 @@ REPEATED = (
     "You made the same call as before and got the same result. Do something else, or answer with what you know; "
     "another repeat ends the run."
 )
+GO_ON = "Go on with the task from where it was broken off."
 
 __all__ = ["Session", "Stopped", "Watcher"]
