@@ -244,7 +244,10 @@ def test_chat_without_a_terminal_stops_where_a_person_must_decide(bench: Bench) 
 def test_models_and_doctor_say_what_there_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-SECRET-9")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://me:hunter2@host:8080/v1?token=T-9")
-    monkeypatch.setattr("tropa.cli.doctoring._needle", lambda worker: __import__("tropa.cli.doctoring").cli.doctoring.Check("needle model", "ok", "x"))
+    monkeypatch.setattr(
+        "tropa.cli.doctoring._needle",
+        lambda worker: __import__("tropa.cli.doctoring").cli.doctoring.Check("needle model", "ok", "x"),
+    )
     names = [one["model"] for one in bench.json("models")]
     assert names == ["needle", "openai:NAME", "llama:PATH.gguf"]
     for done in (bench.run("doctor"), bench.run("doctor", "--json"), bench.run("models")):

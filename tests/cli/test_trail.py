@@ -102,7 +102,11 @@ def test_one_changed_byte_is_found(drilled: Bench) -> None:
 
 def test_a_fork_goes_its_own_way_and_carries_no_approval(bench: Bench) -> None:
     asked = bench.json("run", "drill", "--thread", "t", agent="driller", code=3)["pending"][0]["id"]
-    assert bench.json("trail", "fork", "t", "u") == {"thread": "u", "origin": "t", "at": bench.json("trail", "list")[0]["events"]}
+    assert bench.json("trail", "fork", "t", "u") == {
+        "thread": "u",
+        "origin": "t",
+        "at": bench.json("trail", "list")[0]["events"],
+    }
     bench.run("inbox", "approve", asked, agent="driller")
     done = bench.run("resume", "u", agent="driller")
     assert done.exit_code == 3

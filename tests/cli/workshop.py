@@ -114,9 +114,7 @@ def hostile(request: Request):
     if not found:
         return calls(("page", {}))
     if len(found) == 1:
-        return Reply(
-            "", tuple(calls(("drill", {"part": HOSTILE, "holes": 4}))), reasoning=HOSTILE, finish="calls"
-        )
+        return Reply("", tuple(calls(("drill", {"part": HOSTILE, "holes": 4}))), reasoning=HOSTILE, finish="calls")
     return HOSTILE
 
 
