@@ -154,3 +154,11 @@ def test_the_inbox_shows_what_hides_in_a_proposal(bench: Bench) -> None:
     assert "[red]m[/red]" in shown
     assert "invented by the model" in shown
     assert "from the result of page" in shown
+
+
+def test_a_thread_that_waits_takes_no_new_message_and_exits_with_3(bench: Bench) -> None:
+    asked = bench.json("run", "drill", "--thread", "t", agent="driller", code=3)["pending"]
+    done = bench.run("run", "and now?", "--thread", "t", agent="driller")
+    assert done.exit_code == 3
+    assert "tropa inbox" in done.stderr
+    assert bench.pending() == asked

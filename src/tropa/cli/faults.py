@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import typer
 
 from tropa.cli.plain import plain
-from tropa.errors import TropaError, UsageError
+from tropa.errors import ThreadWaiting, TropaError, UsageError
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -54,7 +54,7 @@ def guarded(command: Callable[..., int]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get("TROPA_DEBUG"):
                 raise
-            code = USAGE if isinstance(error, UsageError) else FAILED
+            code = _code(error)
             complain(_sentence(error), as_json=as_json, code=code)
         raise typer.Exit(code)
 
@@ -73,6 +73,12 @@ def print_json(value: object) -> None:
     """Write the one JSON document of a command to stdout, in ASCII, so that any stream can carry it."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
     sys.stdout.flush()
+
+
+def _code(error: Exception) -> int:
+    if isinstance(error, ThreadWaiting):
+        return WAITING
+    return USAGE if isinstance(error, UsageError) else FAILED
 
 
 def _sentence(error: Exception) -> str:
