@@ -55,6 +55,18 @@ def test_the_answer_is_shown_once(bench: Bench) -> None:
     assert child.before.count("turn 1: sing a song") == 1
 
 
+def test_what_was_typed_before_the_question_does_not_answer_it(bench: Bench) -> None:
+    child = bench.spawn("run", "drill", agent="driller")
+    child.sendline("y")
+    child.expect(QUESTION)
+    with pytest.raises(pexpect.TIMEOUT):
+        child.expect("Outcome", timeout=1.5)
+    assert bench.effects == []
+    child.sendline("l")
+    child.expect("tropa inbox approve")
+    assert finish(child) == 3
+
+
 def test_no_takes_a_reason_and_runs_nothing(bench: Bench) -> None:
     """E-06."""
     child = bench.spawn("run", "drill", agent="driller")

@@ -44,8 +44,11 @@ def ask(worker: Worker, screen: Screen, store: Store, card: Card, *, by: str) ->
 def _approve(worker: Worker, screen: Screen, store: Store, card: Card, by: str) -> Answer:
     edited: JsonObject | None = None
     screen.console.print(card.panel())
+    shown = False
     while True:
-        match worker.read_line(_APPROVE).strip().lower():
+        answer = worker.read_line(_APPROVE, unseen=not shown).strip().lower()
+        shown = True
+        match answer:
             case "y" | "yes":
                 try:
                     worker.run(store.approve(card.proposal.id, by=by, edit=edited))
@@ -76,8 +79,11 @@ def _edit(worker: Worker, card: Card, arguments: JsonObject) -> JsonObject:
 
 def _resolve(worker: Worker, screen: Screen, store: Store, card: Card, by: str) -> Answer:
     screen.console.print(card.panel())
+    shown = False
     while True:
-        match worker.read_line(_RESOLVE).strip().lower():
+        answer = worker.read_line(_RESOLVE, unseen=not shown).strip().lower()
+        shown = True
+        match answer:
             case "d" | "done":
                 worker.run(store.resolve(card.proposal.id, "done", by=by))
             case "n" | "not done" | "not_done":

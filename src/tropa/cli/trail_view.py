@@ -129,13 +129,13 @@ def _print_call(console: Console, call: TrailCall, *, full: bool) -> None:
     line.stylize("bold", 0, len(plain(call.tool, lines=False)))
     _row(console, _labelled("call", line, "bold magenta"), call.seq, 2)
     if call.decision is not None:
-        _row(console, _decision(call.decision), None, 3)
+        _below(console, _decision(call.decision))
     elif call.verdict == "ask" and call.observation is None:
-        _row(console, Text("waits for a person", style="yellow"), None, 3)
+        _below(console, Text("waits for a person", style="yellow"))
     elif call.verdict == "dry":
-        _row(console, Text("dry run: not executed", style="cyan"), None, 3)
+        _below(console, Text("dry run: not executed", style="cyan"))
     if call.doubt:
-        _row(console, Text(f"outcome unknown: {plain(call.doubt)}", style="yellow"), None, 3)
+        _below(console, Text(f"outcome unknown: {plain(call.doubt)}", style="yellow"))
     if call.observation is not None:
         status = call.observation.status
         result = Text("→ ", style=_STYLES.get(status, "yellow"))
@@ -144,7 +144,12 @@ def _print_call(console: Console, call: TrailCall, *, full: bool) -> None:
         result.append(_cut(result_line(call.observation), _SHORT, full=full))
         attempts = f", attempt {call.attempts}" if call.attempts > 1 else ""
         result.append(f"  {call.seconds:.1f} s{attempts}", style="dim")
-        _row(console, result, None, 3)
+        _below(console, result)
+
+
+def _below(console: Console, text: Text) -> None:
+    """A line under a call."""
+    _row(console, _labelled("", text, ""), None, 2)
 
 
 def _decision(decision: JsonObject) -> Text:

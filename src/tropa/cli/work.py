@@ -56,8 +56,10 @@ class Worker:
             self._leave()
         self._pressed = now
 
-    def read_line(self, prompt: str, *, remember: bool = False) -> str:
+    def read_line(self, prompt: str, *, remember: bool = False, unseen: bool = False) -> str:
         """Read a line from the terminal, with line editing where Python has it; `remember` keeps it in the history.
+
+        `unseen` throws away what was typed before the prompt: nobody answers a question that was not on the screen.
 
         Raises `Break` on Ctrl-C, SIGTERM and SIGHUP, `EOFError` on Ctrl-D.
         """
@@ -71,6 +73,8 @@ class Worker:
         def stop(signum: int, frame: FrameType | None) -> None:
             raise Break(signum, typed())
 
+        if unseen:
+            _drop_typed()
         before = {one: signal.signal(one, stop) for one in _SIGNALS}
         try:
             return input(prompt)
@@ -117,6 +121,14 @@ class Worker:
             sys.stdout.write("\n")
             sys.stdout.flush()
         os._exit(INTERRUPTED)
+
+
+def _drop_typed() -> None:
+    with contextlib.suppress(ImportError, OSError):
+        import termios  # noqa: PLC0415  # not everywhere
+
+        with contextlib.suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _terminal_modes() -> list[Any] | None:
