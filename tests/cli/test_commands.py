@@ -111,6 +111,7 @@ def test_a_failing_model_exits_with_1_and_its_reason(bench: Bench) -> None:
     ("arguments", "complaint"),
     [
         (["run"], "Missing argument 'TASK'"),
+        (["run", "  "], "the task is empty"),
         (["fly"], "No such command 'fly'"),
         (["run", "x", "--model", "gpt"], "model 'gpt' is not known; possible are"),
         (["run", "x", "--agent", "nowhere:agent"], "cannot import 'nowhere'"),

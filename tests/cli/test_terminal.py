@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import termios
 import time
 
 import pexpect
 import pytest
 
-from tests.cli.conftest import Bench, finish
+from tests.cli.conftest import ROOT, Bench, finish
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")]
 
@@ -273,6 +276,30 @@ def test_a_signal_during_work_leaves_a_thread_that_goes_on(bench: Bench, number:
     assert bench.json("trail", "list")[0]["status"] == "cancelled"
     done = bench.run("run", "again", "--thread", "k", agent="talker")
     assert (done.exit_code, done.stdout) == (0, "after 1 earlier messages\n")
+
+
+def test_an_interrupted_run_still_prints_its_json(bench: Bench) -> None:
+    arguments = ["run", "measure", "--thread", "k", "--json", "--agent", "tests.cli.workshop:gauge"]
+    path = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    command = [sys.executable, "-m", "tropa", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=path) as child:
+        wait_for(lambda: len(bench.effects) == 2)
+        child.send_signal(signal.SIGTERM)
+        out, _ = child.communicate(timeout=20)
+    assert child.returncode == 130
+    assert json.loads(out)["status"] == "cancelled"
+
+
+def test_following_prints_events_while_they_happen_and_ends_with_the_run(bench: Bench) -> None:
+    run = bench.spawn("run", "talk", "--thread", "k", agent="talker")
+    run.expect("word1")
+    follower = bench.spawn("trail", "follow", "k")
+    follower.expect("model.requested")
+    assert run.isalive()
+    run.send(CTRL_C)
+    follower.expect("run.finished")
+    assert finish(follower) == 130
+    assert finish(run) == 130
 
 
 def test_a_signal_during_a_side_effect_says_that_its_outcome_is_unknown(bench: Bench) -> None:

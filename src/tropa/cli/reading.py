@@ -93,7 +93,9 @@ def follow_one(thread: str, url: str, *, json: bool) -> int:
             sys.stdout.write(("[\n" if not shown else ",\n") + jsonlib.dumps(event_form(entry)))
             sys.stdout.flush()
         else:
-            screen.console.print(event_line(entry))
+            # One line each: cut to a terminal's width, whole in a file.
+            cut = screen.console.is_terminal
+            screen.console.print(event_line(entry), no_wrap=True, overflow="ellipsis", crop=cut, soft_wrap=not cut)
         shown += 1
 
     screen = Screen(json=json, show=True)

@@ -14,6 +14,7 @@ from tropa.cli.plain import plain
 from tropa.cli.screen import Screen
 from tropa.cli.stores import command, demo_folder, open_store, store_flags, whoever
 from tropa.cli.work import Worker
+from tropa.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ def run_task(
     json: bool,
 ) -> int:
     """Take one request; the exit code."""
+    if not task.strip():
+        raise UsageError("the task is empty; say what is to be done")
     given = parse_fields(fields)
     agent = chosen(choice, given)
     if never:

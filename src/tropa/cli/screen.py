@@ -50,12 +50,14 @@ class Screen:
             sys.stdout.write(plain(text) + "\n")
             sys.stdout.flush()
 
-    def line(self, text: str, style: str = "") -> None:
-        """A line of our own words; foreign parts must have gone through `plain`."""
+    def line(self, text: str, style: str = "", *, wrap: bool = False) -> None:
+        """A line of our own words; foreign parts must have gone through `plain`.
+
+        It is not broken, so that a command in it can be copied; with `wrap`, a terminal's width breaks it at words.
+        """
         from rich.text import Text  # noqa: PLC0415  # heavy
 
-        # Never broken by us: a command in it must stay whole when it is copied.
-        self.console.print(Text(text, style=style), soft_wrap=True)
+        self.console.print(Text(text, style=style), soft_wrap=not (wrap and self.console.is_terminal))
 
 
 class Progress:
@@ -153,7 +155,7 @@ class Progress:
 
     def _say(self, text: str, style: str) -> None:
         self.end_line()
-        self.screen.line(text, style)
+        self.screen.line(text, style, wrap=True)
 
     def _raw(self, text: str) -> None:
         sys.stdout.write(text)

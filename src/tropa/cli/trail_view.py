@@ -165,7 +165,7 @@ def _decision(decision: JsonObject) -> Text:
 
 def event_line(entry: Event) -> Text:
     """An event on one line: number, time, kind, and the start of its body."""
-    line = Text(f"{entry.seq:>5}  ", style="dim", no_wrap=True, overflow="ellipsis")
+    line = Text(f"{entry.seq:>5}  ", style="dim")
     line.append(f"{datetime.fromtimestamp(entry.time).astimezone():%H:%M:%S}  ", style="dim")
     line.append(f"{plain(entry.kind, lines=False):<16}  ", style="bold")
     line.append(one_line(entry.body, _SHORT))
