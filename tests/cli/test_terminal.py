@@ -248,6 +248,20 @@ def test_twice_within_two_seconds_it_ends_the_program(bench: Bench, place: str) 
     assert again.exit_code == 0, again.output
 
 
+def test_a_tool_that_does_not_listen_is_left_by_the_second_ctrl_c(bench: Bench) -> None:
+    """K-05 (e): the process is gone at once, and the thread goes on."""
+    child = bench.spawn("run", "brood", "--thread", "k", agent="rock")
+    wait_for(lambda: bench.effects == ["brood"])
+    child.send(CTRL_C)
+    wait_for(lambda: "not listening" in bench.effects)
+    child.send(CTRL_C)
+    child.expect(pexpect.EOF, timeout=3)
+    assert modes(child) == (True, True)
+    assert finish(child) == 130
+    again = bench.run("run", "again", "--thread", "k", agent="rock")
+    assert (again.exit_code, again.stdout) == (0, "over\n")
+
+
 @pytest.mark.parametrize("how", ["ctrl-c", "ctrl-d", "sigterm"])
 def test_at_the_question_it_leaves_the_approval_pending(bench: Bench, how: str) -> None:
     """K-05 (f)."""

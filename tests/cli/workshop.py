@@ -43,6 +43,17 @@ async def measure(part: str) -> str:
     return "12 mm"
 
 
+@tool(read_only=True)
+async def brood() -> str:
+    """Think, and listen to nobody."""
+    note("brood")
+    while True:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            note("not listening")
+
+
 @tool
 def weld(part: str) -> str:
     """Weld a part. It takes a while, and cannot be undone."""
@@ -163,6 +174,12 @@ def welder() -> Agent:
 
 def gauge() -> Agent:
     return Agent("gauge", model=Scripted(two_measures), tools=[measure])
+
+
+def rock() -> Agent:
+    return Agent(
+        "rock", model=Scripted(lambda r: "over" if "again" in said(r) else calls(("brood", {}))), tools=[brood]
+    )
 
 
 def parrot() -> Agent:

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from tropa.cli.faults import DONE, FAILED, print_json
 from tropa.cli.plain import plain
 from tropa.cli.screen import Screen
-from tropa.cli.stores import open_store, store_file
+from tropa.cli.stores import open_store, shown_url, store_file, without_password
 from tropa.cli.work import Worker
 from tropa.errors import TropaError
 from tropa.messages import user
@@ -86,16 +86,18 @@ def _store(worker: Worker, url: str) -> Check:
             worker.run(store.close())
     except TropaError as error:
         return Check("store", "fault", str(error))
-    return Check("store", "ok", f"{url}: {_schema(file)}, {len(threads)} threads, {len(pending)} waiting for a person")
+    return Check(
+        "store", "ok", f"{shown_url(url)}: {_schema(file)}{len(threads)} threads, {len(pending)} waiting for a person"
+    )
 
 
 def _schema(file: Path | None) -> str:
-    """The version of the store's schema, as its file says."""
+    """The version of the store's schema, as its file says; nothing where there is no file."""
     if file is None:
-        return "in memory"
+        return ""
     database = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        return f"schema {database.execute('PRAGMA user_version').fetchone()[0]}"
+        return f"schema {database.execute('PRAGMA user_version').fetchone()[0]}, "
     finally:
         database.close()
 
@@ -142,15 +144,6 @@ def _openai() -> Check:
     )
     words = "OPENAI_API_KEY is set" if key else "OPENAI_API_KEY is not set"
     return Check("openai models", "ok" if key or url else "note", f"{words}; {server}")
-
-
-def without_password(url: str) -> str:
-    """A URL without what stands before the @: it may hold a password."""
-    scheme, colon, rest = url.partition("://")
-    if not colon:
-        return rest or scheme.rpartition("@")[2]
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
 
 
 def _terminal() -> Check:

@@ -42,7 +42,21 @@ def demo_folder(url: str) -> Path:
 
 def store_flags(url: str) -> list[str]:
     """The arguments that name this store to another command; none for the one it finds by itself."""
-    return [] if url == os.environ.get("TROPA_STORE", DEFAULT_STORE) else ["--store", url]
+    return [] if url == os.environ.get("TROPA_STORE", DEFAULT_STORE) else ["--store", shown_url(url)]
+
+
+def shown_url(url: str) -> str:
+    """The store's URL as it may be shown: a server's without its password."""
+    return url if store_file(url) is not None or url == ":memory:" else without_password(url)
+
+
+def without_password(url: str) -> str:
+    """A URL without what stands before the @: it may hold a password."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        return rest or scheme.rpartition("@")[2]
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path.partition('?')[0]}"
 
 
 def command(*parts: str) -> str:

@@ -11,7 +11,7 @@ from tropa.cli.forms import run_form
 from tropa.cli.plain import plain
 from tropa.cli.running import new_thread
 from tropa.cli.screen import Screen
-from tropa.cli.stores import demo_folder, open_store, whoever
+from tropa.cli.stores import demo_folder, open_store, shown_url, whoever
 from tropa.cli.work import Worker
 from tropa.demo import Warehouse, warehouse_agent
 from tropa.messages import Json
@@ -40,7 +40,9 @@ def show_warehouse(task: str, model: str | None, url: str, *, json: bool) -> int
         )
         try:
             if not json:
-                screen.line(f"A small warehouse in {plain(str(house.file))}; the journal in {plain(url)}", "dim")
+                screen.line(
+                    f"A small warehouse in {plain(str(house.file))}; the journal in {plain(shown_url(url))}", "dim"
+                )
                 _print_stock(screen, before, before)
                 screen.line("")
                 screen.line(f"{plain(agent.setup.model.name, lines=False)} is asked: {plain(task)}", "bold")
