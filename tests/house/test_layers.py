@@ -34,7 +34,7 @@ BESIDE = {
 SEES_BESIDE = {"store", "agent", "code", "team", "pipeline", "demo", "cli", "serve", "fleet"}
 
 # On one floor: a team is made of agents, an agent may decide in code.
-NEIGHBOURS = {"agent": {"code"}, "team": {"agent", "code", "pipeline"}}
+NEIGHBOURS = {"agent": {"code"}, "team": {"agent", "code", "pipeline"}, "cli": {"serve", "fleet", "demo"}}
 
 # The package as users see it: it only passes names on. The doors may use it; a room below them may not.
 FRONT = "__init__"

@@ -116,12 +116,47 @@ class Agent:
             )
             return await self._drive(session)
 
+    async def submit(
+        self,
+        input: Input,
+        *,
+        store: Store | str | Path,
+        thread: str | None = None,
+        budget: Budget | None = None,
+        dry_run: bool = False,
+        **fields: Json,
+    ) -> str:
+        """Accept one request without working on it, and return its thread. `resume` (or a worker) takes it up.
+
+        What it takes and raises is as in `run`.
+        """
+        self._check_budget(budget)
+        async with _opened(store) as held:
+            session = await begin(
+                held.journal,
+                secrets.token_urlsafe(12) if thread is None else thread,
+                self.setup,
+                input,
+                fields=fields,
+                budget=budget,
+                dry=dry_run,
+                start=False,
+            )
+            return session.thread
+
     async def resume(
-        self, thread: str, *, store: Store | str | Path, budget: Budget | None = None, watch: Watcher | None = None
+        self,
+        thread: str,
+        *,
+        store: Store | str | Path,
+        budget: Budget | None = None,
+        watch: Watcher | None = None,
+        leave: Callable[[], bool] | None = None,
     ) -> Run:
         """Go on with the thread's latest run: after a decision, a crash, a failure or a limit. Any process may.
 
-        A run that is answered, or that still waits, is returned as it stands. Raises `ThreadNotFound`, and `Conflict`
+        A run that is answered, or that still waits, is returned as it stands. `leave` is looked at between steps: once it
+        says so (a worker that shuts down), the run is parked for another process. Raises `ThreadNotFound`, and `Conflict`
         when somebody works on it.
         """
         self._check_budget(budget)
@@ -129,7 +164,7 @@ class Agent:
             session = await reopen(held.journal, thread, self.setup, budget=budget, watch=watch, memory=held.memory)
             if session is None:
                 return self._read(await run_of(held.journal, thread))
-            return await self._drive(session)
+            return await self._drive(session, leave)
 
     def run_sync(
         self,
@@ -162,10 +197,10 @@ class Agent:
         """Let go of the model's connections and processes; harmless when called twice."""
         await self.setup.model.close()
 
-    async def _drive(self, session: Session) -> Run:
+    async def _drive(self, session: Session, leave: Callable[[], bool] | None = None) -> Run:
         try:
             async with session.alive():
-                run = await react(session, None if self._structured is None else self._structured.check)
+                run = await react(session, None if self._structured is None else self._structured.check, leave)
         except asyncio.CancelledError:
             with anyio.CancelScope(shield=True):
                 await session.cancel()

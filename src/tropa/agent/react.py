@@ -19,11 +19,16 @@ _ENDS: dict[str, Stop] = {"length": "truncated", "filter": "refused", "cancelled
 """How a reply ended that is no whole answer, and the stop that this means."""
 
 
-async def react(session: Session, check: Check | None = None) -> Run:
-    """Run the session until it ends or waits. Starting it again on the same thread goes on where it was."""
+async def react(session: Session, check: Check | None = None, leave: Callable[[], bool] | None = None) -> Run:
+    """Run the session until it ends or waits. Starting it again on the same thread goes on where it was.
+
+    `leave` is looked at between steps: once it says so, the run is parked for another worker.
+    """
     faults = 0
     try:
         while not (stop := await session.stop()):
+            if leave is not None and leave():
+                return await session.park()
             reply = await session.ask()
             if reply.calls:
                 while not await session.call(reply.calls):

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
+import anyio
+
 from tropa.errors import Conflict, StoreError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, apply_field, in_call_order, message_of
 from tropa.gate import Policy
@@ -93,6 +95,10 @@ class Held:
                     if not await self._absorb():
                         raise
                     continue
+                except asyncio.CancelledError:
+                    with anyio.CancelScope(shield=True):
+                        await self._catch_up(release=release)
+                    raise
                 now = time.time()
                 stored = [
                     Event(self.thread, seq, now, entry.kind, entry.body)
@@ -145,6 +151,17 @@ class Held:
             self.fold(entry)
         self._show(others)
         return bool(others)
+
+    async def _catch_up(self, *, release: bool) -> None:
+        """After an append was broken off: take in what the store has of it, so that what follows fits."""
+        head = await self.journal.head(self.thread)
+        if head.seq == self.seq:
+            return
+        ours = head.owner == self.owner or (release and head.owner is None)
+        if ours:
+            async for entry in self.journal.events(self.thread, after=self.seq):
+                self.fold(entry)
+        self.released = release and head.owner != self.owner
 
     @asynccontextmanager
     async def alive(self) -> AsyncGenerator[None]:

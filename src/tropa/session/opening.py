@@ -30,11 +30,14 @@ async def begin(
     fields: Mapping[str, Json] | None = None,
     budget: Budget | None = None,
     dry: bool = False,
+    start: bool = True,
     wait: float = 0.0,
     watch: Watcher | None = None,
     memory: Memory | None = None,
 ) -> Session:
     """Accept a request: from here on its input is on disk. A run that was interrupted is brought in order first.
+
+    Without `start` the run is parked at once, for a worker to take up.
 
     Raises:
         ThreadWaiting: a person must decide first.
@@ -45,7 +48,7 @@ async def begin(
     while True:
         try:
             return await _begin(
-                journal, thread, setup, input, fields or {}, budget, dry=dry, watch=watch, memory=memory
+                journal, thread, setup, input, fields or {}, budget, dry=dry, start=start, watch=watch, memory=memory
             )
         except ThreadWaiting:
             raise
@@ -100,6 +103,7 @@ async def _begin(
     budget: Budget | None,
     *,
     dry: bool,
+    start: bool,
     watch: Watcher | None,
     memory: Memory | None,
 ) -> Session:
@@ -121,8 +125,18 @@ async def _begin(
     events += _field_events(setup, past.fields, fields)
     parts = (Text(input),) if isinstance(input, str) else tuple(input)
     events.append(event("message.added", {"message": encode(User(parts))}))
+    if not start:
+        events.append(event("run.paused", {"waits": []}))
     session = Session(journal, thread, setup, new_owner(), watch=watch)
-    await journal.append(thread, head.seq, events, owner=session.owner, durable=True, texts={digest: definition})
+    await journal.append(
+        thread,
+        head.seq,
+        events,
+        owner=session.owner,
+        release=not start,
+        durable=True,
+        texts={digest: definition},
+    )
     session.seq, session.memory = head.seq, memory
     session.window, session.stored = list(past.window), dict(past.fields)
     now = time.time()

@@ -64,6 +64,11 @@ def paused(record: RunRecord) -> list[NewEvent]:
     return [] if can_go_on(record, waits) else [event("run.paused", {"waits": list[Json](waits)})]
 
 
+def parked(record: RunRecord) -> NewEvent:
+    """This process lets go of the run between two steps; any other may go on with it at once."""
+    return event("run.paused", {"waits": list[Json](waiting(record))})
+
+
 def finished(
     record: RunRecord,
     stop: Stop,

@@ -118,6 +118,11 @@ class Session(Held):
         written = await self.write(lambda: repair.paused(self.record), release=True)
         return await self.view() if written else None
 
+    async def park(self) -> Run:
+        """Let go of the run between two steps, for another worker to go on with."""
+        await self.write(lambda: [repair.parked(self.record)], release=True, durable=True)
+        return await self.view()
+
     async def fail(self, error: Exception) -> Run:
         """End the run with an error. It can be resumed."""
         return await self._end("the run failed", "error", error=f"{type(error).__name__}: {error}")

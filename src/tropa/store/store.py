@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 from tropa.errors import Conflict, ThreadNotFound, UsageError
-from tropa.events import NewEvent
+from tropa.events import Decision, NewEvent
 from tropa.gate import Proposal
 from tropa.journal import Head, Journal, RunRow, SqliteJournal
 from tropa.messages import JsonObject
@@ -30,6 +30,8 @@ class Store:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.memory = Memory()
+        self.wake: Callable[[str], Awaitable[None]] | None = None
+        """Told of each thread that a decision sets free, where workers listen."""
 
     # -- the inbox
 
@@ -49,17 +51,25 @@ class Store:
     async def approve(self, id: str, *, by: str, edit: JsonObject | None = None, reason: str | None = None) -> Proposal:
         """Let exactly this call run, once; with `edit`, with these arguments instead. See `decide`."""
         decision: Literal["approve", "edit"] = "approve" if edit is None else "edit"
-        return await decide(self.journal, id, decision, by=by, edit=edit, reason=reason)
+        return await self._decide(id, decision, by=by, edit=edit, reason=reason)
 
     async def reject(self, id: str, *, by: str, reason: str | None = None) -> Proposal:
         """Do not let the call run; the model is told the reason. See `decide`."""
-        return await decide(self.journal, id, "reject", by=by, reason=reason)
+        return await self._decide(id, "reject", by=by, reason=reason)
 
     async def resolve(
         self, id: str, outcome: Literal["done", "not_done", "retry"], *, by: str, reason: str | None = None
     ) -> Proposal:
         """Say what became of a call whose outcome is unknown. See `decide`."""
-        return await decide(self.journal, id, outcome, by=by, reason=reason)
+        return await self._decide(id, outcome, by=by, reason=reason)
+
+    async def _decide(
+        self, id: str, decision: Decision, *, by: str, reason: str | None, edit: JsonObject | None = None
+    ) -> Proposal:
+        proposal = await decide(self.journal, id, decision, by=by, edit=edit, reason=reason)
+        if self.wake is not None:
+            await self.wake(proposal.thread)
+        return proposal
 
     # -- threads, runs, trails
 
@@ -140,7 +150,10 @@ class Store:
 
 
 def connect(url: str | Path) -> Store:
-    """A store by its URL: `sqlite:///trail.db`, a path, or `:memory:`. See `open` for the usual way."""
+    """A store by its URL: `sqlite:///trail.db`, a path, `:memory:`, or `postgresql://…`. `open` is the usual way.
+
+    Raises as `open` does.
+    """
     text = str(url)
     if text == ":memory:":
         return Store(SqliteJournal(text))
@@ -150,14 +163,23 @@ def connect(url: str | Path) -> Store:
     if scheme == "sqlite":
         # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy writes them
         return Store(SqliteJournal(rest.removeprefix("/") or ":memory:"))
-    raise UsageError(f"cannot open the store {text!r}: use `sqlite:///FILE`, a file's path, or `:memory:`")
+    if scheme in {"postgresql", "postgres"}:
+        # A file's journal does without the driver and its pool.
+        from tropa.journal.postgres import PostgresJournal  # noqa: PLC0415
+
+        return Store(PostgresJournal(text))
+    raise UsageError(
+        f"cannot open a store of the kind `{scheme}`: use `sqlite:///FILE`, a file's path, `:memory:`, or"
+        " `postgresql://USER@HOST/DATABASE`"
+    )
 
 
 @asynccontextmanager
 async def open(url: str | Path) -> AsyncGenerator[Store]:
     """Open a store, and close it at the end: `async with tropa.open("sqlite:///trail.db") as store`.
 
-    Raises `UsageError` for a URL of another kind, `StoreError` when the store cannot be opened.
+    Raises `UsageError` for a URL of another kind, `StoreError` when the store cannot be opened, `MissingExtra` when the
+    driver for Postgres is not installed.
     """
     store = connect(url)
     try:
