@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.session.history import results, texts, well_formed
-from tropa import Agent, ApprovalError, tool
+from tropa import Agent, ApprovalError, ToolContext, tool
 from tropa import open as open_store
 from tropa.errors import InvalidArguments, ThreadWaiting
 from tropa.gate import ASK, RUN, Ruling
@@ -386,6 +386,74 @@ async def test_a_fork_of_a_waiting_thread_takes_a_new_message_at_once():
         assert (await store.run("t")).status == "waiting"
     assert run.answer == "something else"
     assert (results(messages)[0].status, bank.done) == ("cancelled", [])
+
+
+async def test_a_started_call_is_not_taken_over_by_a_fork_even_if_it_is_idempotent():
+    """Its key is another there, so the service could not know that it is the same call."""
+
+    class Dead(BaseException):
+        pass
+
+    keys = []
+
+    @tool(idempotent=True)
+    def put(n: int, context: ToolContext) -> str:
+        keys.append(context.key)
+        return "put"
+
+    one = Agent("x", model=Scripted([calls(("put", {"n": 1})), "ok", "ok"]), tools=[put], policy=lambda _: RUN)
+    async with open_store(":memory:") as store:
+        await dying(store, one.run("go", store=store, thread="t"), Dead)
+        await (await store.thread("t")).fork("f")
+        forked = await one.resume("f", store=store)
+        assert (forked.status, forked.pending[0].kind, len(keys)) == ("waiting", "unknown", 1)
+        assert (await one.resume("t", store=store)).ok
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+async def test_a_retry_does_not_run_a_tool_that_changed_since_it_was_approved():
+    class Dead(BaseException):
+        pass
+
+    done = []
+
+    def version(text):
+        @tool(description=text)
+        def pay(amount: int) -> str:
+            done.append(text)
+            return "paid"
+
+        return pay
+
+    async with open_store(":memory:") as store:
+        one = Agent("x", model=Scripted([calls(("pay", {"amount": 1}))]), tools=[version("Pay.")])
+        run = await one.run("go", store=store, thread="t")
+        await store.approve(run.pending[0].id, by="me")
+        await dying(store, one.resume("t", store=store), Dead)
+        other = Agent("x", model=Scripted(["I see."]), tools=[version("Pay twice.")])
+        run = await other.resume("t", store=store)
+        await store.resolve(run.pending[0].id, "retry", by="me")
+        assert (await other.resume("t", store=store)).answer == "I see."
+        (result,) = results(await messages_of(store))
+    assert done == ["Pay."]
+    assert (result.status, "approved" in str(result.value)) == ("error", True)
+
+
+async def dying(store, work, error):
+    """Let a piece of work die before it can say how its call ended; its claim ends with it."""
+    kept = store.journal.append
+
+    async def dies(thread, expect, events, **more):
+        if events[0].kind == "call.finished":
+            raise error
+        return await kept(thread, expect, events, **more)
+
+    store.journal.append = dies
+    with pytest.raises(error):
+        await work
+    del store.journal.append
+    await store.journal.append("t", (await store.thread("t")).seq, [], release=True)
 
 
 @pytest.mark.parametrize("decision", ["done", "retry"])
