@@ -104,7 +104,7 @@ class Agent:
         async with _opened(store) as held:
             session = await begin(
                 held.journal,
-                secrets.token_urlsafe(12) if thread is None else thread,
+                f"t{secrets.token_hex(12)}" if thread is None else thread,
                 self.setup,
                 input,
                 fields=fields,
@@ -134,7 +134,7 @@ class Agent:
         async with _opened(store) as held:
             session = await begin(
                 held.journal,
-                secrets.token_urlsafe(12) if thread is None else thread,
+                f"t{secrets.token_hex(12)}" if thread is None else thread,
                 self.setup,
                 input,
                 fields=fields,
