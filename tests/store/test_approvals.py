@@ -193,6 +193,26 @@ async def test_of_two_decisions_at_once_one_wins_and_the_tool_runs_once(tmp_path
     assert kinds.count("call.decided") == 1
 
 
+async def test_a_decision_that_comes_between_the_look_and_the_write_of_another_wins(tmp_path):
+    """E-05 (3), at the worst moment."""
+    bank, path = Bank(), tmp_path / "race.db"
+    one = clerk(bank, [calls(("pay", {"amount": 1})), "ok"])
+    async with open_store(path) as a, open_store(path) as b:
+        run = await one.run("go", store=a, thread="t")
+        id, kept = run.pending[0].id, a.journal.head
+
+        async def late(thread):
+            a.journal.head = kept
+            await b.reject(id, by="first", reason="no")
+            return await kept(thread)
+
+        a.journal.head = late
+        with pytest.raises(ApprovalError, match="was decided"):
+            await a.approve(id, by="second")
+        assert (await one.resume("t", store=b)).ok
+    assert bank.done == []
+
+
 async def test_an_approved_call_that_was_started_is_not_run_again_without_a_new_decision(tmp_path):
     """E-05 (4)."""
 
