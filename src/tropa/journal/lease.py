@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import socket
@@ -21,13 +22,16 @@ def new_owner() -> str:
 
 def dead(owner: str) -> bool:
     """Whether the process behind `owner` is certainly gone. `False` also where we cannot know (another host)."""
-    host, pid, started, _ = owner.split("|")
-    if host != _host():
+    host, _, rest = owner.partition("|")
+    pid, _, rest = rest.partition("|")
+    started = rest.partition("|")[0]
+    if host != _host() or not pid.isdecimal():
         return False
     now = _started(int(pid))
     return now == "" or now != started
 
 
+@functools.cache
 def _host() -> str:
     """This machine's boot and process namespace: only within both do process numbers mean anything."""
     try:

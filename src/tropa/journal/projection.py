@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
-from tropa.events import NewEvent
+from tropa.events import NewEvent, RunStatus
 from tropa.journal.protocol import Head, PendingRow, RunRow
 from tropa.messages import JsonObject
 
@@ -24,8 +24,19 @@ class Changes:
     """Proposals, by id, that no longer wait."""
     answered: list[str] = field(default_factory=list[str])
     """Calls whose approval no longer waits, as they have a result."""
+
     fields: list[tuple[str, int, bool]] = field(default_factory=list[tuple[str, int, bool]])
     """(name, seq, whether it replaces earlier ones)"""
+
+    def decide(self, id: str) -> None:
+        """Nothing waits under `id` any more, be it stored or of this very batch."""
+        self.decided.append(id)
+        self.pending = [row for row in self.pending if row.id != id]
+
+    def answer(self, call: str) -> None:
+        """No approval of `call` waits any more, be it stored or of this very batch."""
+        self.answered.append(call)
+        self.pending = [row for row in self.pending if row.kind == "unknown" or row.call != call]
 
 
 def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
@@ -47,17 +58,17 @@ def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
                 status = "waiting"
                 changes.runs[run] = RunRow(head.thread, run, "waiting", None, time, None, 0, 0, None)
             case "run.finished":
-                status = cast("str", body["status"])  # type: ignore[assignment]
+                status = cast("RunStatus", body["status"])
                 usage = cast("dict[str, float]", body["usage"])
                 changes.runs[run] = RunRow(
                     head.thread,
                     run,
-                    status,  # type: ignore[arg-type]
+                    status,
                     cast("str", body["stop"]),
                     time,
                     time,
-                    int(usage.get("input", 0)),
-                    int(usage.get("output", 0)),
+                    _tokens(usage.get("input", 0)),
+                    _tokens(usage.get("output", 0)),
                     usage.get("cost"),
                 )
             case "message.added":
@@ -67,34 +78,21 @@ def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
             case "field.set":
                 changes.fields.append((cast("str", body["name"]), seq, body["op"] == "set"))
             case "call.proposed" if body["verdict"] == "ask":
-                _answered(changes, body)  # a proposal made anew replaces the one before
+                changes.answer(cast("str", body["call"]))  # a proposal made anew replaces the one before
                 changes.pending.append(_waiting(head.thread, body, seq, time, "approval"))
             case "call.doubted":
                 changes.pending.append(_waiting(head.thread, body, seq, time, "unknown"))
             case "call.decided":
-                changes.decided.append(cast("str", body["id"]))
+                changes.decide(cast("str", body["id"]))
             case "call.finished":
-                _answered(changes, body)
+                changes.answer(cast("str", body["call"]))
             case _:
                 pass
-    changes.head = replace(
-        head,
-        seq=seq,
-        status=status,
-        run=run,
-        window=window,
-        title=title,
-        updated=time,
-        opened=head.opened or time,
-    )
+    if not events:  # a claim alone
+        return changes
+    opened = head.opened or time
+    changes.head = Head(head.thread, seq, head.hash, status, run, window, title, opened, time, head.owner, head.lease)
     return changes
-
-
-def _answered(changes: Changes, body: JsonObject) -> None:
-    """The approval of this call no longer waits, be it stored or of this very batch."""
-    call = cast("str", body["call"])
-    changes.answered.append(call)
-    changes.pending = [row for row in changes.pending if row.kind == "unknown" or row.call != call]
 
 
 def _waiting(thread: str, body: JsonObject, seq: int, time: float, kind: str) -> PendingRow:
@@ -115,5 +113,12 @@ def _title(body: JsonObject) -> str:
         return ""
     for part in cast("list[JsonObject]", message["parts"]):
         if part.get("type") == "text":
-            return " ".join(cast("str", part["text"]).split())[:_TITLE]
+            words = " ".join(cast("str", part["text"])[: 8 * _TITLE].split())[:_TITLE]
+            # A title is for people: what a database's text cannot carry is shown as unreadable. The message keeps it.
+            return words.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     return ""
+
+
+def _tokens(count: float) -> int:
+    """A count as a database can carry it, whatever a server claimed."""
+    return min(int(count), 2**63 - 1)

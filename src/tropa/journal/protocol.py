@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -62,8 +63,20 @@ class RunRow:
     cost: float | None
 
 
+class Transaction(Protocol):
+    """An open transaction on a thread. `connection` is the driver's own: a `sqlite3` or `psycopg` connection."""
+
+    connection: object
+
+    async def append(
+        self, events: Sequence[NewEvent], *, release: bool = False, texts: Mapping[str, str] | None = None
+    ) -> int:
+        """Append events as `Journal.append` does; they are stored when the transaction ends, or not at all."""
+        ...
+
+
 class Journal(Protocol):
-    """One append-only record per thread.
+    """One append-only record per thread. `docs/journal.md` lists what it keeps true.
 
     Invariants: a thread has one writer at a time; an append is whole or absent; what `append` returned is stored,
     and on disk when it was `durable`; sequence numbers have no gaps; an event never changes.
@@ -122,11 +135,17 @@ class Journal(Protocol):
         ...
 
     async def state(self, thread: str, at: int | None = None) -> State:
-        """Fields and messages after event `at` (the head by default). Raises `ThreadNotFound`."""
+        """Fields and messages after event `at` (the head by default).
+
+        Raises `ThreadNotFound`, and `StoreError` when the events up to there were pruned.
+        """
         ...
 
     async def fork(self, thread: str, at: int, new: str) -> None:
-        """Open `new` with the history of `thread` up to event `at`, shared, not copied. Raises `Conflict`."""
+        """Open `new` with the history of `thread` up to event `at`, shared, not copied.
+
+        Nothing that waits for a person in `thread` waits in `new`. Raises `Conflict` when `new` exists.
+        """
         ...
 
     async def pending(self, thread: str | None = None, id: str | None = None) -> list[PendingRow]:
@@ -142,7 +161,55 @@ class Journal(Protocol):
         ...
 
     async def verify(self, thread: str) -> int:
-        """Check every row against its hash and return how many there are. Raises `CorruptStore`."""
+        """Check every event against its hash and every small table against the events; returns how many there are.
+
+        Raises `CorruptStore`.
+        """
+        ...
+
+    def transaction(self, thread: str, expect: int, owner: str) -> AbstractAsyncContextManager[Transaction]:
+        """A durable transaction that somebody else's writes take part in: all of it is stored, or nothing.
+
+        On an exception, and when nothing was appended, it is rolled back. Whoever uses the connection must not end the
+        transaction; on SQLite all other writers of the file wait meanwhile.
+
+        Raises `Conflict` before anything was done, as `append` does.
+        """
+        ...
+
+    async def delete(self, thread: str) -> None:
+        """Remove a thread: no row with its name is left, nor a text that only it named. Its forks keep their history.
+
+        Raises `ThreadNotFound`, and `Conflict` while somebody works on it.
+        """
+        ...
+
+    async def prune(self, thread: str, keep: int = 1) -> int:
+        """Remove the events before the last `keep` runs; returns how many.
+
+        Kept are also the window, and all from the run on in which something waits for a person. Fields keep their
+        values and the hash chain goes on from where it was cut. The state before the cut can no longer be read.
+
+        Raises `ThreadNotFound`, and `Conflict` while somebody works on the thread.
+        """
+        ...
+
+    async def vacuum(self) -> int:
+        """Remove the texts that nothing names, give room back to the disk; returns how many texts were removed."""
+        ...
+
+    def export(self, thread: str) -> AsyncIterator[str]:
+        """A thread as JSON lines, loss-free, for `import_` into any store. Raises `ThreadNotFound`."""
+        ...
+
+    async def import_(self, lines: Iterable[str] | AsyncIterable[str], thread: str | None = None) -> str:
+        """Store an exported thread, under its own name or as `thread`, and return the name.
+
+        Raises:
+            CorruptStore: a line was changed or is missing. Nothing was stored.
+            StoreTooNew: a newer Tropa wrote the lines.
+            Conflict: there is a thread with this name.
+        """
         ...
 
     async def close(self) -> None:
