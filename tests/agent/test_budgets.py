@@ -8,11 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.session.crash import Fuse, FusedJournal, Killed, by_exception
 from tests.session.history import results, well_formed
-from tropa import Agent, Budget, BudgetError, tool
+from tropa import Agent, Budget, BudgetError, Store, tool
 from tropa import open as open_store
 from tropa.errors import ModelError
 from tropa.gate import RUN
+from tropa.messages import Assistant
 from tropa.model import Price, Profile, RawCall, Reply
 from tropa.model.scripted import Scripted, calls
 
@@ -282,3 +284,38 @@ async def test_a_bigger_budget_lets_a_stopped_run_go_on():
         assert well_formed((await store.thread("t")).state.messages)
     assert (first.stop, first.answer) == ("max_steps", "so far")
     assert (run.stop, run.answer) == ("answered", "all seen")
+
+
+@pytest.mark.anyio
+async def test_a_crash_at_any_point_does_not_let_a_run_spend_more_than_its_budget():
+    at, most = 0, 700
+    while True:
+        at += 1
+        fuse = Fuse(at, by_exception)
+        store = Store(FusedJournal(":memory:", fuse))
+        script = [calls(("look", {"n": 40}), ("look", {"n": 60})), calls(("act", {"n": 80})), "words " * 40]
+        model = Scripted(
+            lambda request: (
+                script[sum(isinstance(m, Assistant) for m in request.messages)] if request.tools else "so far"
+            ),
+            profile=Profile(max_output=90),
+        )
+        one = Agent("x", model=model, tools=[look, act], policy=free, budget=Budget(tokens=most))
+        died = False
+        try:
+            await one.run("go", store=store, thread="t")
+        except Killed:
+            died, fuse.at = True, 0
+            head = await store.journal.head("t")
+            if head.seq:
+                await store.journal.append("t", head.seq, [], release=True)
+                run = await one.resume("t", store=store)
+                while run.status == "waiting":
+                    await store.resolve(run.pending[0].id, "done", by="me")
+                    run = await one.resume("t", store=store)
+                assert run.usage.tokens <= most, at
+                assert well_formed((await store.thread("t")).state.messages)
+        await store.close()
+        if not died:
+            break
+    assert at > 20

@@ -158,7 +158,10 @@ async def _put_in_order(journal: Journal, head: Head) -> list[NewEvent]:
             "decide with `tropa inbox` (or cancel the run), then go on"
         )
     if head.status == "waiting" and not repair.waiting(record):
-        raise ThreadWaiting(f"thread {head.thread!r} has decisions that were not carried out yet; resume it first")
+        raise ThreadWaiting(
+            f"thread {head.thread!r} has a run that is free to go on (decided, or parked for a worker);"
+            " resume it, or cancel it, before it takes a new message"
+        )
     closing = repair.close_calls(head.thread, record, "the process ended")
     return [*closing, repair.finished(record, "cancelled", record.last)]
 
