@@ -128,11 +128,15 @@ class CallDecided(TypedDict):
 
 
 class CallStarted(TypedDict):
-    """The tool is about to run. `attempt` counts from 1; `key` is the same for all attempts."""
+    """The tool is about to run. `attempt` counts from 1; `key` (of a side effect) is the same for all attempts.
+
+    `atomic`: the effect and the call's end are stored in one transaction, so a start without an end had no effect.
+    """
 
     call: str
     attempt: int
     key: NotRequired[str]
+    atomic: NotRequired[bool]
 
 
 class CallDoubted(TypedDict):

@@ -132,7 +132,10 @@ def _started(session: Held, call: Call, tool: Tool) -> NewEvent:
     attempt = session.record.calls[call.id].attempts + 1
     if tool.hints.read_only:
         return event("call.started", {"call": call.id, "attempt": attempt})
-    return event("call.started", {"call": call.id, "attempt": attempt, "key": _key(session, call)})
+    body: JsonObject = {"call": call.id, "attempt": attempt, "key": _key(session, call)}
+    if tool.transactional:
+        body["atomic"] = True
+    return event("call.started", body)  # type: ignore[arg-type]
 
 
 def _durable(ready: Sequence[tuple[Call, Tool, Arguments]]) -> bool:
@@ -145,12 +148,36 @@ def _key(session: Held, call: Call) -> str:
 
 
 async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) -> None:
+    """Run the tool and record what came of it: a transactional tool's effect and its record in one transaction."""
+    if not tool.transactional:
+        status, parts, error, seconds = await _outcome(session, call, tool, arguments, None)
+        await session.note(*_finished(session, call, status, parts, error, seconds), durable=status == "unknown")
+        return
+    undone: list[NewEvent] = []
+
+    async def work(connection: object) -> Sequence[NewEvent]:
+        status, parts, error, seconds = await _outcome(session, call, tool, arguments, connection)
+        events = _finished(session, call, status, parts, error, seconds)
+        if status == "ok":
+            return events
+        undone.extend(events)
+        return ()
+
+    await session.atomically(work)
+    if undone:
+        await session.note(*undone)
+
+
+async def _outcome(
+    session: Held, call: Call, tool: Tool, arguments: Arguments, connection: object | None
+) -> tuple[Status, Parts, str | None, float]:
     context = ToolContext(
         thread=session.thread,
         run=f"r{session.record.seq}",
         call_id=call.id,
         key=_key(session, call),
         attempt=session.record.calls[call.id].attempts,
+        connection=connection,
         fields=MappingProxyType(copy.deepcopy(session.fields)),
     )
     limit = session.record.budget.seconds
@@ -162,14 +189,14 @@ async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) 
     except TimeoutError:
         text = "stopped: the run's time is used up"
         result = Result("error", (Text(text),), "TimeoutError")
-        if not tool.hints.repeatable:
+        if not (tool.hints.repeatable or tool.transactional):
             result = Result("unknown", (Text(f"{text}; whether it took effect is not known"),), "TimeoutError")
-    await _finish(session, call, result.status, result.parts, result.error, time.monotonic() - began)
+    return result.status, result.parts, result.error, time.monotonic() - began
 
 
-async def _finish(
+def _finished(
     session: Held, call: Call, status: Status, parts: Parts, error: str | None = None, seconds: float = 0.0
-) -> None:
+) -> list[NewEvent]:
     record = session.record.calls[call.id]
     body: JsonObject = {
         "call": call.id,
@@ -182,11 +209,11 @@ async def _finish(
     if status == "unknown":
         why = " ".join(part.text for part in parts if isinstance(part, Text))
         events.insert(0, repair.doubted(session.thread, record, why))
-    await session.note(*events, durable=status == "unknown")
+    return events
 
 
 async def _end(session: Held, call: Call, status: Status, text: str, error: str | None = None) -> None:
-    await _finish(session, call, status, (Text(text),), error)
+    await session.note(*_finished(session, call, status, (Text(text),), error))
 
 
 async def _pretend(session: Held, call: Call, tool: Tool) -> None:
@@ -201,7 +228,7 @@ async def _pretend(session: Held, call: Call, tool: Tool) -> None:
             parts = (Text("[dry run] not executed; expected result:"), *to_parts(value))
         except Exception as error:
             parts = (Text(f"{text} Its preview failed: {type(error).__name__}: {error}"),)
-    await _finish(session, call, "ok", parts)
+    await session.note(*_finished(session, call, "ok", parts))
 
 
 def _by_person(decided: JsonObject, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
@@ -26,6 +26,10 @@ LOOK = 0.5
 """Seconds between looks for a wish to cancel."""
 
 Watcher = Callable[[Delta | Event], None]
+
+
+class _RolledBack(Exception):
+    """Leaves a transaction without storing anything."""
 
 
 class Held:
@@ -99,18 +103,49 @@ class Held:
                     with anyio.CancelScope(shield=True):
                         await self._catch_up(release=release)
                     raise
-                now = time.time()
-                stored = [
-                    Event(self.thread, seq, now, entry.kind, entry.body)
-                    for seq, entry in enumerate(events, self.seq + 1)
-                ]
-                for entry in stored:
-                    self.fold(entry)
                 self.released = release
+                self._take(events)
                 if release and self.memory is not None:
                     self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored))
-                self._show(stored)
                 return len(events)
+
+    async def atomically(self, work: Callable[[object], Awaitable[Sequence[NewEvent]]]) -> None:
+        """Run `work` inside a transaction of the journal: what it writes and the events it gives are stored together.
+
+        `work` gets the database connection. When it gives no events, or raises, everything it wrote is rolled back.
+        Raises `Conflict` when the thread was taken over.
+        """
+        async with self._lock:
+            while True:
+                events: Sequence[NewEvent] = ()
+                began = False
+                try:
+                    async with self.journal.transaction(self.thread, self.seq, self.owner) as transaction:
+                        began = True
+                        events = await work(transaction.connection)
+                        if not events:
+                            raise _RolledBack
+                        await transaction.append(events)
+                except _RolledBack:
+                    return
+                except Conflict:
+                    if began or not await self._absorb():
+                        raise
+                    continue
+                except asyncio.CancelledError:
+                    with anyio.CancelScope(shield=True):
+                        await self._catch_up(release=False)
+                    raise
+                self._take(events)
+                return
+
+    def _take(self, events: Sequence[NewEvent]) -> None:
+        """Fold events that were just stored, and show them."""
+        now = time.time()
+        stored = [Event(self.thread, seq, now, one.kind, one.body) for seq, one in enumerate(events, self.seq + 1)]
+        for entry in stored:
+            self.fold(entry)
+        self._show(stored)
 
     def fold(self, entry: Event) -> None:
         """Take in an event that is stored."""

@@ -27,7 +27,7 @@ class CallRecord:
     attempts: int = 0
     running: bool = False
     effect: bool = False
-    """Whether it was started as a call with side effects."""
+    """Whether it was started as a call whose side effect may outlive the loss of its outcome."""
     finished: Observation | None = None
 
     @property
@@ -221,7 +221,8 @@ class RunRecord:
             case "call.started":
                 if not record.attempts:
                     self.spent.calls[record.tool] += 1
-                record.attempts, record.running, record.effect = cast("int", body["attempt"]), True, "key" in body
+                record.attempts, record.running = cast("int", body["attempt"]), True
+                record.effect = "key" in body and not body.get("atomic")
                 record.doubted = record.resolution = None
             case "call.finished":
                 record.finished = cast("Observation", decode(cast("JsonObject", body["message"])))
