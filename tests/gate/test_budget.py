@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tropa.errors import BudgetError
@@ -36,6 +36,8 @@ def test_a_budget_survives_storage():
     assert Budget.from_json(Budget(steps=None).to_json()) == Budget(steps=None)
 
 
+@example(tokens=None, cost=0.0, spent=0, prompt=1, want=1, keep=0, price=(1.0, 5e-324))
+@example(tokens=None, cost=0.0625, spent=0, prompt=1, want=1, keep=0, price=(0.0, 2.3e-309))
 @given(
     tokens=st.none() | st.integers(0, 5000),
     cost=st.none() | st.floats(0, 0.1),

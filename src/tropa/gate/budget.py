@@ -105,9 +105,11 @@ def reserve(
         if price is None:
             raise BudgetError("the budget limits cost, but the model's price is not known; give the model a Price")
         left = budget.cost - (spent.usage.cost or 0.0) - price.of(Usage(prompt)) - price.of(keep)
+        if left < 0:
+            return "max_cost"
         if price.output > 0:
             output = math.floor(min(output, left * 1e6 / price.output + 1e-9))
-        if left < 0 or output < min(FLOOR, want):
+        if output < min(FLOOR, want):
             return "max_cost"
     return Reservation(prompt, output)
 
