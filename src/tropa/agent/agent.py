@@ -37,6 +37,7 @@ class Agent:
         output: a type (pydantic model, dataclass, …) for structured answers.
         options: settings for the model (`temperature`, `seed`, …); what is not set is not sent.
         max_output: most tokens of one reply; the model's own default otherwise.
+        approval_seconds: how long a person may take to decide; after that the call counts as not approved.
 
     Raises `UsageError` for a model that is not known, `ToolDefinitionError` for a function that cannot be a tool.
     """
@@ -54,6 +55,7 @@ class Agent:
         output: type[object] | None = None,
         options: JsonObject | None = None,
         max_output: int | None = None,
+        approval_seconds: float | None = None,
     ) -> None:
         self.name = name
         self._structured = None if output is None else Structured(output)
@@ -68,6 +70,7 @@ class Agent:
             output=None if self._structured is None else self._structured.schema,
             options=dict(options or {}),
             max_output=max_output,
+            approval_seconds=approval_seconds,
         )
 
     async def run(

@@ -101,7 +101,8 @@ class ModelReplied(TypedDict):
 class CallProposed(TypedDict):
     """A call passed (or failed) the gate. `id` names the proposal for people; `digest` is what an approval binds.
 
-    `arguments` are canonical (validated, coerced). `given` are the model's own where they differ.
+    `arguments` are canonical (validated, coerced). `given` are the model's own where they differ. After `expires`
+    (seconds since 1970) a person can no longer approve it.
     """
 
     call: str
@@ -113,6 +114,7 @@ class CallProposed(TypedDict):
     given: NotRequired[JsonObject]
     origins: NotRequired[JsonObject]
     reason: NotRequired[str]
+    expires: NotRequired[float]
 
 
 class CallDecided(TypedDict):

@@ -16,7 +16,7 @@ class Proposal:
 
     `id` names it everywhere. `kind` is `approval` (the call was not run) or `unknown` (it was started and its outcome
     is not known; `reason` says why). `arguments` are what will run; `digest` binds an approval to them. `origins` says
-    for each value where it came from. `asked` is seconds since 1970.
+    for each value where it came from. `asked` is seconds since 1970, and so is `expires`, after which it can no longer be approved.
     """
 
     id: str
@@ -29,3 +29,4 @@ class Proposal:
     origins: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
     reason: str | None = None
     asked: float = 0.0
+    expires: float | None = None

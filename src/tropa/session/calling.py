@@ -23,6 +23,9 @@ from tropa.tool import Arguments, Result, Tool, ToolContext, to_parts
 Parts: TypeAlias = "tuple[Text | Data | Media, ...]"
 
 
+EXPIRED = "Not approved: nobody decided in time, and the request for approval expired. It was not run."
+
+
 async def run(session: Held, calls: Sequence[Call]) -> bool:
     """Take the calls of one reply as far as they may go. See `Session.call`."""
     await propose(session, calls)
@@ -61,6 +64,9 @@ async def _run_batch(session: Held, batch: Sequence[Call]) -> bool:
         if (why := _doubt(session, record, tool)) is not None:
             await session.note(repair.doubted(session.thread, record, why), durable=True)
             return False
+        if record.expired(time.time()):
+            await _end(session, call, "rejected", EXPIRED, "expired")
+            continue
         if record.id_waiting is not None:
             return False
         if await _settle(session, call, record, tool) or tool is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hmac
+import time
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import cast
@@ -115,6 +116,8 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
         digest = digest_of(session, call.id, tool, shown)
         body["digest"], body["id"] = digest, proposal_id(digest)
         body["origins"] = {path: {"kind": o.kind, "source": o.source} for path, o in origins.items()}
+    if ruling.verdict == "ask" and session.setup.approval_seconds is not None:
+        body["expires"] = time.time() + session.setup.approval_seconds
     return [event("call.proposed", body)]  # type: ignore[arg-type]
 
 

@@ -41,6 +41,12 @@ class CallRecord:
             return cast("str", self.proposed["id"])
         return None
 
+    def expired(self, now: float) -> bool:
+        """Whether nobody decided in the time that the proposal gave, at `now` (seconds since 1970)."""
+        expires = cast("float | None", self.proposed.get("expires"))
+        undecided = self.doubted is None and self.id_waiting is not None
+        return expires is not None and undecided and now >= expires
+
     @property
     def arguments(self) -> JsonObject:
         """The arguments that would run: as proposed, or as a person edited them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Collection
 
 from tropa.events import NewEvent, RunStatus, Stop, event
@@ -52,10 +53,10 @@ def waiting(record: RunRecord) -> list[str]:
 def can_go_on(record: RunRecord, inbox: Collection[str]) -> bool:
     """Whether the first open call is free to go on: it does not wait for anything that lies in the thread's `inbox`.
 
-    What a fork's origin waited for does not lie in the fork's inbox: there it is asked anew.
+    What a fork's origin waited for does not lie in the fork's inbox: there it is asked anew. What expired waits no more.
     """
     first = next(iter(record.open_calls()), None)
-    return not isinstance(first, CallRecord) or first.id_waiting not in inbox
+    return not isinstance(first, CallRecord) or first.id_waiting not in inbox or first.expired(time.time())
 
 
 def paused(record: RunRecord) -> list[NewEvent]:

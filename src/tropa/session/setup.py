@@ -45,6 +45,7 @@ class Setup:
     output: JsonObject | None = None
     options: JsonObject = field(default_factory=dict[str, Json])
     max_output: int | None = None
+    approval_seconds: float | None = None
     secrets: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     """Arguments of calls with secret parameters, by thread and call: held here, never in the journal."""
     seal: bytes = field(default_factory=lambda: token_bytes(32))

@@ -70,6 +70,7 @@ async def _proposal(journal: Journal, row: PendingRow) -> Proposal:
         origins={path: Origin(**value) for path, value in origins.items()},  # type: ignore[arg-type]
         reason=cast("str | None", reason),
         asked=row.time,
+        expires=cast("float | None", proposed.get("expires")) if row.kind == "approval" else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import cast
 
 from tropa.errors import ApprovalError, Conflict, UsageError
@@ -62,6 +63,8 @@ async def _row(journal: Journal, id: str) -> PendingRow:
 def _fits(proposal: Proposal, decision: Decision) -> None:
     wanted = "unknown" if decision in {"done", "not_done", "retry"} else "approval"
     if proposal.kind == wanted:
+        if decision in {"approve", "edit"} and proposal.expires is not None and time.time() >= proposal.expires:
+            raise ApprovalError(f"`{proposal.id}` expired before it was approved; resume the thread to tell the model")
         return
     if proposal.kind == "unknown":
         raise ApprovalError(
