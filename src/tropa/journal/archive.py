@@ -119,6 +119,7 @@ class Import:
         changes = Changes(final, pending=list(made.pending.values()))
         changes.fields = [(name, seq, False) for name, seq in made.fields]
         rows.apply(db, num, changes)
+        rows.move(db, row, final)
 
     def confirm(self, db: Connection, name: str) -> bool | None:
         """Whether the last try was stored after all."""

@@ -33,6 +33,10 @@ class Connection(Protocol):
         """Run one statement."""
         ...
 
+    def update(self, sql: str, given: Sequence[object], /) -> int:
+        """Run one statement that changes rows, and say how many it changed."""
+        ...
+
     def many(self, sql: str, rows: Sequence[Sequence[object]], /) -> object:
         """Run one statement for each row of values."""
         ...

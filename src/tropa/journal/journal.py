@@ -11,9 +11,12 @@ from tropa.events import MESSAGE_KINDS, Event, NewEvent, State, fold
 from tropa.journal import archive, lease, rebuild, retention, rows, verify, writing
 from tropa.journal.connection import Connection, Database, Lent
 from tropa.journal.protocol import Head, PendingRow, RunRow, Transaction, claimable
+from tropa.journal.rows import Stored
 from tropa.messages import JsonObject
 
 _PAGE = 500
+_HELD = 10_000
+"""Threads whose last state is remembered while this process works on them."""
 
 
 class DatabaseJournal:
@@ -21,6 +24,7 @@ class DatabaseJournal:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._held: dict[str, Stored] = {}
 
     # -- writing
 
@@ -37,7 +41,13 @@ class DatabaseJournal:
     ) -> int:
         """See `Journal.append`."""
         work = writing.prepare(thread, expect, events, owner, texts, release=release)
-        return await self._db.write(work.write, durable=durable, confirm=work.confirm)
+        work.known = self._held.pop(thread, None)
+        seq = await self._db.write(work.write, durable=durable, confirm=work.confirm)
+        if owner is not None and not release and work.known is not None:
+            if len(self._held) >= _HELD:
+                self._held.clear()
+            self._held[thread] = work.known
+        return seq
 
     async def renew(self, thread: str, owner: str) -> Head:
         """See `Journal.renew`."""

@@ -11,6 +11,8 @@ from tropa.journal.protocol import Head, PendingRow, RunRow
 from tropa.messages import JsonObject
 
 _TITLE = 80
+_TOUCHES = {"thread.opened", "run.started", "run.resumed", "run.paused", "run.finished", "message.added"}
+"""Kinds that make a thread stand first in a list. The many in between cost an append less, as no index changes."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,10 @@ def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
     if not events:  # a claim alone
         return changes
     opened = head.opened or time
-    changes.head = Head(head.thread, seq, head.hash, status, run, window, title, opened, time, head.owner, head.lease)
+    updated = time if any(entry.kind in _TOUCHES for entry in events) else head.updated or time
+    changes.head = Head(
+        head.thread, seq, head.hash, status, run, window, title, opened, updated, head.owner, head.lease
+    )
     return changes
 
 

@@ -18,8 +18,8 @@ class Head:
     """Where a thread stands: one small row, read instead of the history.
 
     `seq` is the newest event (0: the thread does not exist yet). `run` is the event that started the latest run,
-    `window` the first event that is still sent to the model. `owner` works on the thread until `lease` (seconds
-    since 1970). Times are seconds since 1970.
+    `window` the first event that is still sent to the model. `owner` works on the thread until `lease`. `updated`
+    is when a run last began, paused or ended, or a message of a user came. Times are seconds since 1970.
     """
 
     thread: str

@@ -69,7 +69,7 @@ def begin(db: Connection, row: Stored) -> Projection:
             run=past["run"],  # type: ignore[arg-type]
             window=past["window"],  # type: ignore[arg-type]
             title=past["title"],  # type: ignore[arg-type]
-            updated=max(row.head.opened, cast("float", past["updated"])),
+            updated=row.head.opened if row.forked > first.base else cast("float", past["updated"]),
         )
     return Projection(head, row.forked, start=start)
 
@@ -105,7 +105,7 @@ def values(db: Connection, row: Stored, start: JsonObject, made_of: Sequence[tup
     return found
 
 
-def keep(db: Connection, row: Stored, past: Projection, updated: float) -> bytes:
+def keep(db: Connection, row: Stored, past: Projection) -> bytes:
     """Store the state `past` as the text that the events after it build on; returns its hash."""
     head = past.head
     value: JsonObject = {
@@ -113,7 +113,7 @@ def keep(db: Connection, row: Stored, past: Projection, updated: float) -> bytes
         "run": head.run,
         "window": head.window,
         "title": head.title,
-        "updated": updated,
+        "updated": head.updated,
         "fields": values(db, row, past.start, past.fields),
     }
     encoded = dumps(value)

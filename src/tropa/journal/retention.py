@@ -47,9 +47,7 @@ def prune(db: Connection, thread: str, runs: int) -> int:
     if cut <= first:
         return 0
     past = rebuild(db, row, cut)
-    found = rows.read(db, row, cut - 1, cut)
-    updated = max(row.head.opened, found[0].time) if cut > row.forked else row.head.opened
-    anchor, kept = rows.hash_at(db, row, cut), keep(db, row, past, updated)
+    anchor, kept = rows.hash_at(db, row, cut), keep(db, row, past)
     _hand_on(db, row)
     row = rows.existing(db, thread)
     texts = _texts_of(db, row, cut)

@@ -118,17 +118,25 @@ def rebase(db: Connection, row: Stored) -> None:
     )
 
 
+def move(db: Connection, before: Stored, now: Head) -> bool:
+    """Write a thread's new head, if the thread still stands, and is still held, as it was `before`.
+
+    The hash covers all that was appended, so one comparison says whether anything happened meanwhile.
+    """
+    sets, listed = "seq=?, hash=?, owner=?, lease=?", ()
+    if _listed(before.head) != _listed(now):  # else no index changes, and fewer pages are written
+        sets, listed = f"{sets}, status=?, run=?, cut=?, title=?, updated=?", _listed(now)
+    held = before.head.owner
+    owner = None if now.owner is None else raw(now.owner)
+    given = (now.seq, now.hash, owner, now.lease, *listed, before.num, before.head.seq, before.head.hash)
+    where = "num=? AND seq=? AND hash=?"
+    if held is None:
+        return db.update(f"UPDATE tropa_threads SET {sets} WHERE {where} AND owner IS NULL", given) == 1
+    return db.update(f"UPDATE tropa_threads SET {sets} WHERE {where} AND owner=?", (*given, raw(held))) == 1
+
+
 def apply(db: Connection, num: int, changes: Changes) -> None:
-    """Write what a batch of events changed beside the journal, the head included."""
-    now = changes.head
-    db.execute(
-        "UPDATE tropa_threads SET seq=?, hash=?, status=?, run=?, cut=?, title=?, updated=?, owner=?, lease=?"
-        " WHERE num=?",
-        (
-            *(now.seq, now.hash, now.status, now.run, now.window, now.title, now.updated),
-            *(None if now.owner is None else raw(now.owner), now.lease, num),
-        ),
-    )
+    """Write what a batch of events changed in the small tables, the thread's row excepted."""
     for seq, run in changes.runs.items():
         db.execute(
             "INSERT INTO tropa_runs VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (thread, seq) DO UPDATE SET"
@@ -151,6 +159,11 @@ def apply(db: Connection, num: int, changes: Changes) -> None:
         if replaces:
             db.execute("DELETE FROM tropa_fields WHERE thread=? AND name=?", (num, name))
         db.execute("INSERT INTO tropa_fields VALUES (?,?,?)", (num, name, seq))
+
+
+def _listed(head: Head) -> tuple[object, ...]:
+    """The part of the head that a batch in the middle of a run leaves as it is."""
+    return (head.status, head.run, head.window, head.title, head.updated)
 
 
 def put_texts(db: Connection, texts: Collection[tuple[str, str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tropa.errors import Conflict, NotStorable, StoreError
+from tropa.errors import Conflict, CorruptStore, NotStorable, StoreError
 from tropa.events import NewEvent
 from tropa.journal import blobs as blob
 from tropa.journal import chain, lease, rows
@@ -14,6 +14,9 @@ from tropa.journal.projection import Changes, project
 from tropa.journal.protocol import Head, claimable
 from tropa.journal.rebuild import rebuild
 from tropa.journal.rows import Stored
+
+_Insert = tuple[int, int, str, str, str, bytes]
+_INSERT = "INSERT INTO tropa_events VALUES (?,?,?,?,?,?)"
 
 
 @dataclass(slots=True)
@@ -30,38 +33,56 @@ class Append:
     release: bool
     packed: list[tuple[str, str, str]]
     texts: list[tuple[str, str]]
-    link: bytes = b""
-    """The hash of the last event, as it was last tried."""
+    known: Stored | None = None
+    """The thread as this process left it, if it holds it; after `write`: as it is now."""
 
     def write(self, db: Connection) -> int:
         """Write it and return the new head. Raises `Conflict`."""
+        micros, known = db.micros(), self.known
+        # Mostly nothing happened since our last append: then the row need not be read at all.
+        if known is not None and known.head.seq == self.expect and known.head.owner == self.owner is not None:
+            changes, inserts = self._follow(known, micros)
+            if rows.move(db, known, changes.head):
+                return self._store(db, known, changes, inserts)
         row = rows.find(db, self.thread, lock=True)
-        micros = db.micros()
         now = micros / 1e6
         claimable(Head(self.thread) if row is None else row.head, self.expect, self.owner, now)
         row = row or _opened(db, self.thread, now)
-        if self.texts:
-            rows.put_texts(db, self.texts)
+        changes, inserts = self._follow(row, micros)
+        if not rows.move(db, row, changes.head):
+            raise CorruptStore(f"the row of thread {self.thread!r:.200} cannot be changed")
+        return self._store(db, row, changes, inserts)
+
+    def _follow(self, row: Stored, micros: int) -> tuple[Changes, list[_Insert]]:
+        """What the events are and change, when they follow on `row`."""
         link, start = row.head.hash, row.num << 32
-        inserts: list[tuple[int, int, str, str, str, bytes]] = []
+        inserts: list[_Insert] = []
         for seq, (kind, text, places) in enumerate(self.packed, row.head.seq + 1):
             link = chain.link(link, seq, micros, kind, text.encode(), places)
             inserts.append((start | seq, micros, kind, text, places, link))
-        db.many("INSERT INTO tropa_events VALUES (?,?,?,?,?,?)", inserts)
-        changes = project(row.head, self.events, now)
+        changes = project(row.head, self.events, micros / 1e6)
         head = changes.head
         owner, until = head.owner, head.lease
         if self.release:
             owner, until = None, 0.0
         elif self.owner is not None:
-            owner, until = self.owner, now + lease.SECONDS
+            owner, until = self.owner, micros / 1e6 + lease.SECONDS
         changes.head = Head(
             *(head.thread, head.seq, link, head.status, head.run, head.window, head.title, head.opened, head.updated),
             *(owner, until),
         )
+        return changes, inserts
+
+    def _store(self, db: Connection, row: Stored, changes: Changes, inserts: list[_Insert]) -> int:
+        if self.texts:
+            rows.put_texts(db, self.texts)
+        if len(inserts) == 1:
+            db.execute(_INSERT, inserts[0])
+        else:
+            db.many(_INSERT, inserts)
         rows.apply(db, row.num, changes)
-        self.link = link
-        return head.seq
+        self.known = Stored(row.num, row.origin, row.base, row.anchor, row.forked, row.kept, changes.head)
+        return changes.head.seq
 
     def confirm(self, db: Connection) -> int | None:
         """Whether the last try was stored after all: the new head, or `None`."""
@@ -69,7 +90,7 @@ class Append:
         seq = self.expect + len(self.events)
         if row is None or row.head.seq < seq or not self.events:
             return None
-        return seq if rows.hash_at(db, row, seq) == self.link else None
+        return seq if self.known and rows.hash_at(db, row, seq) == self.known.head.hash else None
 
 
 def prepare(

@@ -36,6 +36,10 @@ class PostgresConnection:
         """See `Connection.execute`."""
         return cast("Rows", self.raw.execute(self._words(sql), given or None))  # type: ignore[arg-type]
 
+    def update(self, sql: str, given: Sequence[object], /) -> int:
+        """See `Connection.update`. In a pipeline only rows that are fetched are waited for."""
+        return len(self.execute(f"{sql} RETURNING 1", given).fetchall())
+
     def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """See `Connection.many`. The rows leave in one go where the caller is in a pipeline."""
         words = self._words(sql)

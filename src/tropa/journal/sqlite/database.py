@@ -34,6 +34,10 @@ class SqliteConnection:
         self.execute: Callable[..., Rows] = raw.execute  # bound once: an append runs five statements
         self.many = raw.executemany
 
+    def update(self, sql: str, given: Sequence[object], /) -> int:
+        """See `Connection.update`."""
+        return self.raw.execute(sql, given).rowcount  # type: ignore[arg-type]
+
     def alone(self) -> None:
         """Every writer is."""
 
