@@ -81,3 +81,12 @@ def finish(child: pexpect.spawn) -> int:
     child.close()
     assert child.exitstatus is not None, f"killed by signal {child.signalstatus}"
     return child.exitstatus
+
+
+@pytest.fixture
+def drilled(bench: Bench) -> Bench:
+    """A thread with a rejected and an approved call, decided by ann."""
+    first, second = bench.json("run", "drill both\x1b[2J", "--thread", "t", agent="pair", code=3)["pending"]
+    bench.run("inbox", "reject", first["id"], "--reason", "not the lid", "--by", "ann", agent="pair")
+    bench.run("inbox", "approve", second["id"], "--by", "ann", agent="pair")
+    return bench

@@ -122,7 +122,7 @@ def test_a_failing_model_exits_with_1_and_its_reason(bench: Bench) -> None:
         (["run", "x", "--agent", f"{WORKSHOP}:parrot", "--field", "language"], "write NAME=VALUE"),
         (["run", "x", "--agent", f"{WORKSHOP}:parrot", "--field", "language=Dutch"], "has no field `language`"),
         (["run", "x", "--agent", f"{WORKSHOP}:parrot", "--max-cost", "1"], "price of `scripted:test` is not known"),
-        (["run", "x", "--agent", f"{WORKSHOP}:parrot", "--store", "mysql://h/x"], "cannot open the store"),
+        (["run", "x", "--agent", f"{WORKSHOP}:parrot", "--store", "mysql://h/x"], "cannot open a store"),
         (["trail", "list", "--status", "lost"], "is none of running, waiting"),
         (["models", "get", "gpt-4"], "cannot be fetched"),
     ],

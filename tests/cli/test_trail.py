@@ -10,15 +10,6 @@ import pytest
 from tests.cli.conftest import Bench
 
 
-@pytest.fixture
-def drilled(bench: Bench) -> Bench:
-    """A thread with a rejected and an approved call, decided by ann."""
-    first, second = bench.json("run", "drill both\x1b[2J", "--thread", "t", agent="pair", code=3)["pending"]
-    bench.run("inbox", "reject", first["id"], "--reason", "not the lid", "--by", "ann", agent="pair")
-    bench.run("inbox", "approve", second["id"], "--by", "ann", agent="pair")
-    return bench
-
-
 def test_a_trail_shows_steps_calls_decisions_results_tokens_time_and_places(
     drilled: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
