@@ -16,8 +16,7 @@ _counter = itertools.count()
 
 def new_owner() -> str:
     """A name for one piece of work in this process: host, process, its start, a number."""
-    pid = os.getpid()
-    return f"{_host()}|{pid}|{_started(pid)}|{next(_counter)}"
+    return f"{_process(os.getpid())}|{next(_counter)}"
 
 
 def dead(owner: str) -> bool:
@@ -29,6 +28,12 @@ def dead(owner: str) -> bool:
         return False
     now = _started(int(pid))
     return now == "" or now != started
+
+
+@functools.cache
+def _process(pid: int) -> str:
+    """This process; by number, so that a forked child finds its own."""
+    return f"{_host()}|{pid}|{_started(pid)}"
 
 
 @functools.cache
