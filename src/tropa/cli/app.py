@@ -72,13 +72,19 @@ def run(
     max_seconds: MaxSeconds = None,
     max_calls: MaxCalls = None,
     field: Fields = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Leave the work to `tropa worker`s of this Postgres store.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Take one request and work until it is answered, waits for a person, or is stopped."""
     from tropa.cli.agents import Choice  # noqa: PLC0415
     from tropa.cli.running import Limits, run_task  # noqa: PLC0415
 
-    return run_task(
+    take = run_task
+    if detach:
+        from tropa.cli.workers import detach as take  # noqa: PLC0415
+    return take(
         task,
         Choice(agent, tuple(tools or ()), model, instructions),
         Limits(max_steps, max_tokens, max_cost, max_seconds, max_calls),
@@ -154,6 +160,36 @@ def resume(
         by=by,
         json=json,
     )
+
+
+@app.command()
+@guarded
+def worker(
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--agent",
+            metavar="MOD:NAME",
+            help="An agent whose threads to work on; may be repeated. [default: those the project lists]",
+        ),
+    ] = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Most threads at once.")] = 4,
+    store: StoreUrl = DEFAULT_STORE,
+    json: Json = False,
+) -> int:
+    """Work on the threads of a Postgres store, beside other workers, until SIGTERM or Ctrl-C."""
+    from tropa.cli.worker import work  # noqa: PLC0415
+
+    return work(store, agent, concurrency, json=json)
+
+
+@app.command()
+@guarded
+def workers(store: StoreUrl = DEFAULT_STORE, json: Json = False) -> int:
+    """Show which workers are alive, what they work on, and what waits."""
+    from tropa.cli.workers import list_workers  # noqa: PLC0415
+
+    return list_workers(store, json=json)
 
 
 @app.command()

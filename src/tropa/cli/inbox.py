@@ -188,6 +188,11 @@ def _decide(
         told: dict[str, object] = {"id": id, "decision": decision, "by": by, "thread": proposal.thread}
         if not no_resume and not over:
             return carry_on(worker, url, proposal.thread, choice, by, json=json, decision=told)
+    if not over:
+        from tropa.cli.workers import woken  # noqa: PLC0415
+
+        if woken(url, proposal.thread):
+            told["woken"] = True
     code = DONE if over else WAITING
     if json:
         from tropa.cli.faults import print_json  # noqa: PLC0415

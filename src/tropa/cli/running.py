@@ -119,7 +119,14 @@ def carry_on(
     try:
         agent = worker.run(agent_of(store, thread, choice, demo_folder(url)))
         if agent is None:
+            from tropa.cli.workers import woken  # noqa: PLC0415  # only Postgres has workers
+
             sentence = f"the decision is recorded, but {no_agent(thread, url)}"
+            if woken(url, thread):
+                decision["woken"] = True
+                sentence = (
+                    "the decision is recorded; a worker that knows the agent goes on (`tropa workers` shows them)"
+                )
             if json:
                 print_json({"decision": decision, "run": None, "error": sentence, "exit": WAITING})
             complain(sentence)

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+import logging
+import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final
 
 from tropa.agent import Agent
 from tropa.errors import Conflict, StoreError, ThreadNotFound, UsageError
-from tropa.fleet.queue import QUEUE, TASK, Queue, decode
-from tropa.journal.lease import dead
+from tropa.fleet.queue import TASK, Queue, connect_queue, decode, queue_of
 from tropa.session import Run
 from tropa.store import Store
 
 if TYPE_CHECKING:
-    from procrastinate.retry import BaseRetryStrategy
+    from procrastinate import JobContext
 
-HEARTBEAT = 3.0
+HEARTBEAT: Final = 3.0
 """Seconds of silence after which a worker's threads are given to others."""
-GRACE = 30.0
-"""Seconds that a worker which shuts down gives a step to end."""
-_RETRY = 1
-_LOOK = 2.0
+LOOK: Final = 2.0
+"""Seconds between looks for threads that were left, of the fleet as a whole: each worker looks the rarer, the more
+there are."""
+_PAUSE: Final = 1.0
+_LATER: Final = 30
+"""Seconds until a thread is tried again whose journal could not be used."""
+_log = logging.getLogger("tropa.fleet")
 
 
 class Worker:
     """Works on threads of `store` whose agent it knows, `concurrency` of them at once, until `stop` is called.
 
-    `watch` is called with each run as it is given back. Several agents are told apart by their names in the journal.
+    `watch` is called with each run as it is given back. Agents are told apart by their names in the journal. Threads of
+    other agents are left to workers that know them. While the database is gone the worker waits for it.
+
+    Raises `UsageError` when no agent was given, or two of the same name.
     """
 
     def __init__(
@@ -40,44 +46,41 @@ class Worker:
         *,
         concurrency: int = 4,
         heartbeat: float = HEARTBEAT,
-        grace: float = GRACE,
         watch: Callable[[Run], None] | None = None,
     ) -> None:
         self.store = store
         self.queue = queue
         self.agents: Mapping[str, Agent] = {agent.name: agent for agent in agents}
+        if not agents:
+            raise UsageError("a worker needs at least one agent: `--agent MODULE:NAME`")
+        if len(self.agents) < len(agents):
+            raise UsageError("two agents of this worker have the same name; threads tell their agents apart by it")
         self.concurrency = concurrency
         self.heartbeat = heartbeat
-        self.grace = grace
         self.watch = watch
         self._leaving = False
+        self._silent: set[int] = set()
         self._work: asyncio.Task[None] | None = None
+        connect_queue(store, queue)
 
     async def run(self) -> None:
-        """Work until `stop`. Raises `UsageError` when no agent was given."""
-        if not self.agents:
-            raise UsageError("a worker needs at least one agent: `--agent mod:name`")
-        app = self.queue.app
-        app.task(name=TASK, queue=QUEUE, retry=self._retry())(self._go_on)
+        """Work until `stop`; returns when every run is parked or over. Being cancelled is being stopped."""
+        self.queue.app.task(name=TASK, pass_context=True)(self._go_on)
         look = asyncio.create_task(self._look_after())
-        self._work = asyncio.create_task(
-            app.run_worker_async(
-                queues=[QUEUE],
-                name="tropa",
-                concurrency=self.concurrency,
-                fetch_job_polling_interval=1.0,
-                update_heartbeat_interval=self.heartbeat / 3,
-                stalled_worker_timeout=self.heartbeat,
-                shutdown_graceful_timeout=self.grace,
-                delete_jobs="successful",
-                install_signal_handlers=False,
-            )
-        )
         try:
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._work
+            while not self._leaving:
+                self._work = asyncio.create_task(self._serve())
+                try:
+                    await asyncio.wait([self._work])
+                except asyncio.CancelledError:
+                    self.stop()
+                    await asyncio.wait([self._work])
+                    raise
+                if not self._leaving:
+                    await asyncio.sleep(_PAUSE)
         finally:
             look.cancel()
+            await asyncio.wait([look])
 
     def stop(self) -> None:
         """Take no new thread, park the ones at hand after their step, and end."""
@@ -85,48 +88,60 @@ class Worker:
         if self._work is not None:
             self._work.cancel()
 
-    async def _go_on(self, thread: str) -> None:
-        name = decode(thread)
-        agent = self.agents.get(await _agent_of(self.store, name))
-        if agent is None:
-            raise Conflict(f"this worker does not know the agent of thread {name!r}; another may")
-        run = await agent.resume(name, store=self.store, leave=lambda: self._leaving)
+    async def _serve(self) -> None:
+        """Take jobs until `stop`, or until the database is lost: Procrastinate's worker ends then."""
+        try:
+            with contextlib.suppress(asyncio.CancelledError), self.queue.words():
+                await self.queue.app.run_worker_async(
+                    queues=[queue_of(name) for name in self.agents],
+                    name="tropa",
+                    concurrency=self.concurrency,
+                    fetch_job_polling_interval=LOOK,
+                    update_heartbeat_interval=self.heartbeat / 3,
+                    stalled_worker_timeout=20 * self.heartbeat,
+                    delete_jobs="always",
+                    install_signal_handlers=False,
+                )
+        except StoreError as error:
+            _log.warning("%s; trying again", error)
+
+    async def _go_on(self, context: JobContext, thread: str, agent: str) -> None:
+        name, worker = decode(thread), context.job.worker_id
+        try:
+            # A job may be late: a run that was cancelled meanwhile, or failed, is not started again.
+            if (await self.store.journal.head(name)).status not in {"running", "waiting"}:
+                return
+            run = await self.agents[decode(agent)].resume(
+                name, store=self.store, leave=lambda: self._leaving or worker in self._silent
+            )
+            if run.status == "waiting" and not run.pending:
+                await self.queue.put(name, decode(agent))
+        except (Conflict, ThreadNotFound):
+            return  # another holds it, or it was deleted; if that other dies, the thread is found as left
+        except StoreError as error:
+            _log.warning("thread %r is tried again later: %s", name, error)
+            with contextlib.suppress(StoreError):
+                await self.queue.put(name, decode(agent), after=_LATER)
+            return
+        except Exception:
+            _log.exception("thread %r failed", name)
+            run = await self.store.run(name)
         if self.watch is not None:
             self.watch(run)
 
     async def _look_after(self) -> None:
         """Give away the jobs of silent workers, and find threads that have work but no job."""
         while True:
+            fleet = 1
             try:
+                workers = await self.queue.workers()
+                # If one is this worker itself, its heart stopped (the database was gone): it parks what it has.
+                self._silent = {row.id for row in workers if row.silent > self.heartbeat}
+                fleet = max(1, len(workers) - len(self._silent))
                 await self.queue.take_over(self.heartbeat)
-                for thread in await forgotten(self.store, self.queue):
-                    await self.queue.put(thread)
+                for thread in await self.queue.left():
+                    if self.store.wake is not None:
+                        await self.store.wake(thread)
             except StoreError:
-                pass  # the database will be back, or the worker itself ends on it
-            await asyncio.sleep(_LOOK)
-
-    def _retry(self) -> BaseRetryStrategy:
-        from procrastinate import RetryStrategy  # noqa: PLC0415
-
-        return RetryStrategy(wait=_RETRY, retry_exceptions={Conflict, StoreError})
-
-
-async def forgotten(store: Store, queue: Queue) -> list[str]:
-    """Threads that could go on and have no job: their worker died, or a decision came when no one listened."""
-    now = time.time()
-    left = [
-        head.thread
-        for head in await store.threads(limit=1000, status="running")
-        if head.owner is None or head.lease < now or dead(head.owner)
-    ]
-    parked = {head.thread for head in await store.threads(limit=10_000, status="waiting")}
-    parked -= {row.thread for row in await store.journal.pending()}
-    queued = {*await queue.waiting(), *await queue.doing()}
-    return [thread for thread in (*left, *sorted(parked)) if thread not in queued]
-
-
-async def _agent_of(store: Store, thread: str) -> str:
-    head = await store.journal.head(thread)
-    async for entry in store.journal.events(thread, after=head.run - 1, until=head.run):
-        return cast("str", entry.body["name"])
-    raise ThreadNotFound(f"thread {thread!r} has no run in this store")
+                pass  # the database will be back
+            await asyncio.sleep(LOOK * fleet * random.uniform(0.5, 1.5))
