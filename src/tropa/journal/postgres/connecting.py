@@ -102,6 +102,7 @@ class Server:
         """A new connection. Raises `psycopg.OperationalError`."""
         raw = self._psycopg.connect(**self._parts, autocommit=True)  # type: ignore[arg-type]
         db = PostgresConnection(raw)
+        db.execute("SET synchronous_commit = off")  # what must be on disk says so: see `Database.write`
         db.execute(f"SET lock_timeout = {max(1, int(self._patience * 1000))}")
         return db
 

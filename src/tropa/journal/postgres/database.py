@@ -18,6 +18,7 @@ from functools import partial
 
 from tropa.errors import StoreError, StoreTooNew, TropaError, UsageError
 from tropa.journal.connection import Connection, T
+from tropa.journal.postgres.answer import Answer
 from tropa.journal.postgres.connecting import PostgresConnection, Server
 from tropa.journal.schema import scripts
 
@@ -134,15 +135,9 @@ class PostgresDatabase:
         """Run `work` in a thread with a connection. Whoever is cancelled meanwhile still waits for its outcome."""
         if self._closed:
             raise StoreError(f"the journal at {self.name} is closed")
-        future = asyncio.wrap_future(self._threads.submit(work))
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            while not future.done():
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.wait([future])
-            future.exception()
-            raise
+        answer: Answer[T] = Answer()
+        self._threads.submit(answer.work_out, work)
+        return await answer.wait()
 
     def _connection(self) -> PostgresConnection:
         """This thread's connection, opened where there is none or where it broke."""
@@ -164,8 +159,8 @@ class PostgresDatabase:
             try:
                 with db.raw.pipeline():  # what needs no answer travels together: two round trips for an append
                     db.execute("BEGIN")
-                    if not durable:
-                        db.execute("SET LOCAL synchronous_commit = off")
+                    if durable:
+                        db.execute("SET LOCAL synchronous_commit = on")
                     result = None if confirm is None else confirm(db)
                     if result is None:
                         result = work(db)
@@ -233,6 +228,7 @@ class PostgresDatabase:
         def begin() -> _Loan:
             db = self._server.connect()
             db.execute("BEGIN")
+            db.execute("SET LOCAL synchronous_commit = on")
             return _Loan(self, db)
 
         deadline = time.monotonic() + self.patience
