@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tropa.errors import Conflict, CorruptStore, NotStorable, StoreError
 from tropa.events import NewEvent
@@ -86,7 +86,7 @@ class Append:
 
     def confirm(self, db: Connection) -> int | None:
         """Whether the last try was stored after all: the new head, or `None`."""
-        row = rows.find(db, self.thread)
+        row = rows.find(db, self.thread, lock=True)  # waits for a commit that is still on its way
         seq = self.expect + len(self.events)
         if row is None or row.head.seq < seq or not self.events:
             return None
@@ -136,9 +136,10 @@ class Fork:
     thread: str
     at: int
     new: str
-    opened: float = 0.0
+    tried: list[float] = field(default_factory=list[float])
+    """When it was tried: by its opening time a fork is known as ours."""
 
-    def write(self, db: Connection) -> None:
+    def write(self, db: Connection) -> bool:
         """Write it. Raises `Conflict`, `StoreError`, `ThreadNotFound`."""
         source = rows.existing(db, self.thread, lock=True)
         first = rows.oldest(db, source).base + 1
@@ -146,19 +147,23 @@ class Fork:
             raise StoreError(
                 f"thread {self.thread!r:.200} has events {first} to {source.head.seq}; it cannot be forked at {self.at}"
             )
-        self.opened = db.micros() / 1e6
+        opened = db.micros() / 1e6
         link = rows.hash_at(db, source, self.at)
         head, fields = _state(db, source, self.at)
-        head = replace(head, thread=self.new, hash=link, opened=self.opened, updated=self.opened, owner=None, lease=0.0)
+        head = replace(head, thread=self.new, hash=link, opened=opened, updated=opened, owner=None, lease=0.0)
         num = rows.insert(db, Stored(0, source.num, self.at, link, self.at, None, head))
         if num is None:
+            if self.confirm(db):
+                return True
             raise Conflict(f"thread {self.new!r:.200} exists already; choose another name for the fork")
         rows.apply(db, num, Changes(head, fields=[(name, seq, False) for name, seq in fields]))
+        self.tried.append(opened)
+        return True
 
     def confirm(self, db: Connection) -> bool | None:
         """Whether the last try was stored after all."""
         row = rows.find(db, self.new)
-        return True if row is not None and row.forked == self.at and row.head.opened == self.opened else None
+        return True if row is not None and row.forked == self.at and row.head.opened in self.tried else None
 
 
 def _state(db: Connection, row: Stored, at: int) -> tuple[Head, list[tuple[str, int]]]:

@@ -137,9 +137,10 @@ async def test_two_transactions_follow_one_another(journal):
 async def test_an_error_of_the_tools_own_statement_is_the_tools(journal):
     with pytest.raises(Exception) as caught:
         async with journal.transaction("t", 5, "me") as both:
+            await both.append([observed()])
             both.connection.execute("INSERT INTO nowhere VALUES (1)")
     assert "nowhere" in str(caught.value)
-    assert not isinstance(caught.value, Conflict)
+    assert type(caught.value).__module__.startswith(("sqlite3", "psycopg"))  # not a fault of the store
     assert (await journal.head("t")).seq == 5
 
 

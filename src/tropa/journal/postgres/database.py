@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 
-from tropa.errors import StoreError, StoreTooNew, TropaError, UsageError
+from tropa.errors import StoreError, StoreTooNew, UsageError
 from tropa.journal.connection import Connection, T
 from tropa.journal.postgres.answer import Answer
 from tropa.journal.postgres.connecting import PostgresConnection, Server
@@ -87,27 +87,19 @@ class PostgresDatabase:
     async def lend(self, confirm: Callable[[Connection], object | None]) -> AsyncGenerator[_Loan]:
         """See `Database.lend`."""
         loan = await self._begin_loan()
-        sent = False
         try:
             try:
-                yield loan
-                await self._in_thread(loan.check)
-                sent = True
-                await self._in_thread(lambda: loan.db.execute("COMMIT"))
+                yield loan  # what the tool raises stays the tool's
+                await loan.run(lambda db: None)
             except BaseException:
-                with contextlib.suppress(self._psycopg.Error):
-                    await self._in_thread(lambda: loan.db.execute("ROLLBACK"))
+                await self._in_thread(partial(self._roll_back, loan.db))
                 raise
-        except self._psycopg.OperationalError as error:
-            # Asking waits for a transaction that is still on its way, as the thread's row is locked by it.
-            if sent and await self.write(confirm) is not None:
-                return
-            words = self._server.words(error)
-            raise StoreError(f"the transaction on {self.name} broke and was rolled back: {words}") from None
-        except self._psycopg.Error as error:
-            if loan.ours:
-                raise self._fault(error) from None
-            raise
+            try:
+                await self._in_thread(partial(loan.db.execute, "COMMIT"))
+            except self._psycopg.Error as error:
+                if await self.write(confirm) is None:
+                    words = self._server.words(error)
+                    raise StoreError(f"the transaction on {self.name} broke and was rolled back: {words}") from None
         finally:
             await self._in_thread(loan.db.raw.close)
 
@@ -242,7 +234,10 @@ class PostgresDatabase:
 
     async def in_loan(self, work: Callable[[], T]) -> T:
         """Run the journal's part of a lent transaction."""
-        return await self._in_thread(work)
+        try:
+            return await self._in_thread(work)
+        except self._psycopg.Error as error:
+            raise self._fault(error) from None
 
     def _prepare(self) -> None:
         db = self._connection()
@@ -282,17 +277,11 @@ class _Loan:
         self._owner = owner
         self.db = db
         self.raw = db.raw
-        self.ours = False
         self._number = db.execute("SELECT pg_current_xact_id()::text").fetchone()
 
     async def run(self, work: Callable[[Connection], T]) -> T:
-        """See `Lent.run`."""
-        self.ours = True
-        try:
-            return await self._owner.in_loan(lambda: self._part(work))
-        except TropaError:
-            self.ours = False
-            raise
+        """See `Lent.run`. Raises `StoreError` when the connection broke: then all was rolled back."""
+        return await self._owner.in_loan(lambda: self._part(work))
 
     def check(self) -> None:
         """Refuse a transaction that the tool ended itself. Raises `UsageError`."""

@@ -134,14 +134,17 @@ class SqliteDatabase:
         try:
             try:
                 with guard:
-                    yield guard
-                db.execute("COMMIT")
+                    yield guard  # what the tool raises stays the tool's
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
-            raise self._fault(error) from error
+            try:
+                db.execute("COMMIT")
+            except sqlite3.Error as error:
+                with contextlib.suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+                raise self._fault(error) from error
         finally:
             if memory:
                 self._lent = False
