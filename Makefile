@@ -16,7 +16,7 @@ LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-
            --no-emit-index-url --no-emit-find-links $(ARGS) pyproject.toml
 BENCHES := $(filter-out __init__ report,$(basename $(notdir $(wildcard bench/*.py))))
 
-.PHONY: help demo test check fix bench lock clean
+.PHONY: help demo test check fix chaos bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -41,6 +41,9 @@ check: $(VENV)/.dev ## formatting, lint, strict types, documentation snippets
 
 fix: $(VENV)/.dev ## format the code and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
+
+chaos: $(VENV)/.dev ## end processes at random for longer: 20,000 ends on each store (ENDS=…)
+	@TROPA_CHAOS=$(or $(ENDS),20000) $(BIN)/python -m pytest -s -m slow tests/chaos
 
 bench: $(VENV)/.bench ## run every benchmark beside its peers (ARGS=--quick for a minute each)
 	@for name in $(BENCHES); do echo "bench: $$name" && $(BIN)/python -m bench.$$name $(ARGS) || exit 1; done
