@@ -73,6 +73,21 @@ def test_a_decision_that_woke_nobody_is_found(fleet):
     fleet.until("t", "completed")
 
 
+def test_an_approval_that_expires_wakes_its_run_and_one_that_does_not_stands_in_no_way(fleet):
+    """E-03."""
+    fleet.start("brief", "patient")
+    fleet.submit("brief", "t")
+    fleet.submit("patient", "u")
+    assert "expired" in fleet.until("t", "completed").answer
+    (proposal,) = fleet.until("u", "waiting").pending
+    wait_for(lambda: fleet.sql("SELECT count(*) FROM procrastinate_jobs WHERE lock IS NULL") == [(1,)])
+    cli("inbox", "approve", proposal.id, "--no-resume", "--store", fleet.url, code=3)
+    began = time.monotonic()
+    fleet.until("u", "completed")
+    assert time.monotonic() - began < 5
+    assert fleet.effects == ["lift 7 u"]
+
+
 def test_killed_inside_an_idempotent_tool_the_other_runs_it_again_under_the_same_key(fleet):
     fleet.hold()
     fleet.start()

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 from collections.abc import Generator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tropa.errors import MissingExtra, StoreError, ThreadNotFound, UsageError
@@ -90,15 +91,18 @@ class Queue:
         found = await self._rows("SELECT to_regclass('procrastinate_workers') IS NOT NULL AS made")
         return bool(found[0]["made"])
 
-    async def put(self, thread: str, agent: str, after: int = 0) -> None:
-        """Let a worker that knows `agent` go on with `thread`, in `after` seconds; nothing when a job for it waits."""
+    async def put(self, thread: str, agent: str, after: float = 0.0, *, aside: bool = False) -> None:
+        """Let a worker that knows `agent` go on with `thread`, in `after` seconds; nothing when a job for it waits.
+
+        With `aside` the job is a reminder, which does not stand in the way of the thread's other jobs.
+        """
         lock = lock_of(thread)
         job = self.app.configure_task(
             TASK,
             queue=queue_of(agent),
-            lock=lock,
-            queueing_lock=lock,
-            schedule_in={"seconds": after} if after else None,
+            lock=None if aside else lock,
+            queueing_lock=f"{lock} reminder" if aside else lock,
+            schedule_at=datetime.now(UTC) + timedelta(seconds=after) if after else None,
             allow_unknown=True,
         )
         with self.words(), contextlib.suppress(self._doubled):
@@ -108,7 +112,7 @@ class Queue:
         """How many threads no worker has taken yet, by the names of their agents."""
         found = await self._rows(
             "SELECT args->>'agent' AS agent, count(*) AS jobs FROM procrastinate_jobs"
-            " WHERE task_name = %(task)s AND status = 'todo' GROUP BY 1 ORDER BY 2 DESC",
+            " WHERE task_name = %(task)s AND status = 'todo' AND lock IS NOT NULL GROUP BY 1 ORDER BY 2 DESC",
             task=TASK,
         )
         return {decode(row["agent"]): row["jobs"] for row in found}

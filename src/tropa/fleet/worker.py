@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -114,8 +115,7 @@ class Worker:
             run = await self.agents[decode(agent)].resume(
                 name, store=self.store, leave=lambda: self._leaving or worker in self._silent
             )
-            if run.status == "waiting" and not run.pending:
-                await self.queue.put(name, decode(agent))
+            await self._put_back(run, decode(agent))
         except (Conflict, ThreadNotFound):
             return  # another holds it, or it was deleted; if that other dies, the thread is found as left
         except StoreError as error:
@@ -128,6 +128,15 @@ class Worker:
             run = await self.store.run(name)
         if self.watch is not None:
             self.watch(run)
+
+    async def _put_back(self, run: Run, agent: str) -> None:
+        """Hand on a run that was parked; wake up again when what it waits for expires."""
+        if run.status != "waiting":
+            return
+        if not run.pending:
+            await self.queue.put(run.thread, agent)
+        elif (expires := run.pending[0].expires) is not None:
+            await self.queue.put(run.thread, agent, max(_PAUSE, expires - time.time()), aside=True)
 
     async def _look_after(self) -> None:
         """Give away the jobs of silent workers, and find threads that have work but no job."""
