@@ -209,7 +209,7 @@ async def test_a_run_that_follows_an_interrupted_one_can_wait_for_a_person():
         kept = store.journal.append
 
         async def dies(thread, expect, events, **more):
-            if events[0].kind == "run.finished":
+            if events[-1].kind == "run.finished":
                 raise KeyboardInterrupt
             return await kept(thread, expect, events, **more)
 

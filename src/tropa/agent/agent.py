@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import anyio
 
 from tropa.agent.react import react
 from tropa.agent.structured import Structured
-from tropa.errors import BudgetError, StoreError, TropaError, UsageError
+from tropa.errors import BudgetError, Conflict, StoreError, TropaError, UsageError
 from tropa.gate import Budget, Policy, ask_before_effects
 from tropa.messages import Json, JsonObject
 from tropa.model import Model
@@ -21,6 +22,9 @@ from tropa.model.load import load_model
 from tropa.session import Field, Input, Run, Session, Setup, Watcher, begin, reopen, run_of
 from tropa.store import Store, connect
 from tropa.tool import Toolbox
+
+_POLL = 0.05
+"""Seconds between tries to begin on a thread that somebody works on."""
 
 
 class Agent:
@@ -104,20 +108,30 @@ class Agent:
             StoreError: the journal cannot be written.
         """
         self._check_budget(budget)
+        name = f"t{secrets.token_hex(12)}" if thread is None else thread
+        deadline = time.monotonic() + wait
         async with _opened(store) as held:
-            session = await begin(
-                held.journal,
-                f"t{secrets.token_hex(12)}" if thread is None else thread,
-                self.setup,
-                input,
-                fields=fields,
-                budget=budget,
-                dry=dry_run,
-                wait=wait,
-                watch=watch,
-                memory=held.memory,
-            )
-            return await self._drive(session)
+            while True:
+                recalled = held.memory.knows(name)
+                session = await begin(
+                    held.journal,
+                    name,
+                    self.setup,
+                    input,
+                    fields=fields,
+                    budget=budget,
+                    dry=dry_run,
+                    wait=max(0.0, deadline - time.monotonic()),
+                    watch=watch,
+                    memory=held.memory,
+                )
+                try:
+                    return await self._drive(session)
+                except Conflict:
+                    # Somebody was faster, or what was remembered is old; nothing was written.
+                    if session.born or not (recalled or time.monotonic() < deadline):
+                        raise
+                    await asyncio.sleep(0 if recalled else _POLL)
 
     async def submit(
         self,

@@ -67,6 +67,8 @@ def in_call_order(messages: list[Message]) -> list[Message]:
 
     Read-only calls of one reply run together and end in any order; the model reads them in its own.
     """
+    if not any(type(message) is Observation for message in messages):
+        return messages
     ordered: list[Message] = []
     place: dict[str, int] = {}
     block: list[Observation] = []

@@ -231,7 +231,7 @@ async def _record(session: Held, reply: Reply, seconds: float, counted: Count) -
             body["warnings"] = list(reply.warnings)
         return [event("model.replied", cast("object", body))]  # type: ignore[arg-type]
 
-    await session.write(build)  # type: ignore[arg-type]
+    await session.write(build, later=True)  # type: ignore[arg-type]
 
 
 def _calls(session: Held, reply: Reply, seq: int) -> tuple[list[Call], list[Json]]:

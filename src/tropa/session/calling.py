@@ -157,7 +157,9 @@ async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) 
     """Run the tool and record what came of it: a transactional tool's effect and its record in one transaction."""
     if not tool.transactional:
         status, parts, error, seconds = await _outcome(session, call, tool, arguments, None)
-        await session.note(*_finished(session, call, status, parts, error, seconds), durable=status == "unknown")
+        events = _finished(session, call, status, parts, error, seconds)
+        # The last result of a step is followed at once by the next request; a read may share its transaction.
+        await session.write(lambda: events, durable=status == "unknown", later=_last_read(session, call, tool))
         return
     undone: list[NewEvent] = []
 
@@ -172,6 +174,16 @@ async def _execute(session: Held, call: Call, tool: Tool, arguments: Arguments) 
     await session.atomically(work)
     if undone:
         await session.note(*undone)
+
+
+def _last_read(session: Held, call: Call, tool: Tool) -> bool:
+    """Whether this read is the last open call of the newest reply."""
+    calls, newest = session.record.calls, session.record.replies[-1].calls
+    return (
+        tool.hints.read_only
+        and call in newest
+        and all(one.id == call.id or (one.id in calls and calls[one.id].finished is not None) for one in newest)
+    )
 
 
 async def _outcome(

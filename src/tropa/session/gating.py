@@ -39,7 +39,7 @@ async def propose(session: Held, calls: Sequence[Call]) -> None:
             events += _gate(session, call, taken, refusal)
         return events
 
-    await session.write(build)
+    await session.write(build, later=True)
 
 
 def _still_valid(session: Held, known: CallRecord) -> bool:

@@ -13,10 +13,10 @@ import anyio
 from tropa.errors import Conflict, StoreError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, apply_field, in_call_order, message_of
 from tropa.gate import Policy
-from tropa.journal import Journal
+from tropa.journal import Head, Journal
 from tropa.messages import Call, JsonObject, Message, Observation
 from tropa.model import Delta
-from tropa.session.memory import Memory, Remembered, Seen
+from tropa.session.memory import Memory, Remembered, Seen, remember
 from tropa.session.record import RunRecord
 from tropa.session.setup import Setup
 
@@ -36,8 +36,9 @@ class Held:
     """One run of one thread in this process, under its claim.
 
     `window` is what the next request may carry. `stored` are the fields as the journal has them, `fields` those with the
-    agent's defaults beneath. `watch` is called with each delta and each event,
-    first with those of the `opening`.
+    agent's defaults beneath. `watch` is called with each delta, and with each event once it is stored, first with those of
+    the `opening`. `seq` is the newest event that is folded, `saved` the newest that is stored; a session is `born` with
+    its first append, which claims the thread.
     """
 
     def __init__(
@@ -48,6 +49,12 @@ class Held:
         self.setup = setup
         self.owner = owner
         self.seq = 0
+        self.saved = 0
+        self.born = False
+        self._late: list[NewEvent] = []
+        self._late_durable = False
+        self._late_texts: dict[str, str] = {}
+        self._unshown: list[Event] = []
         self.record = RunRecord()
         self.opening: list[Event] = []
         self.stored: JsonObject = {}
@@ -73,30 +80,34 @@ class Held:
         *,
         durable: bool = False,
         release: bool = False,
-        texts: Mapping[str, str] | None = None,
+        later: bool = False,
     ) -> int:
-        """Append what `build` gives, in one transaction, and fold it. Returns how many events there were.
+        """Append what `build` gives, with all that was put off before it, in one transaction. Returns how many it gave.
 
-        `build` runs again when somebody else (a person who decides) wrote to the thread in between. Raises `Conflict`
-        when the thread was taken over.
+        With `later` the events are only put off: for what is followed at once by another write, before anything else
+        happens. `build` runs again when somebody else (a person who decides) wrote to the thread in between. Raises
+        `Conflict` when the thread was taken over.
         """
         async with self._lock:
             while True:
                 events = build()
+                if later:
+                    self.put_off(events, durable=durable)
+                    return len(events)
                 if not events:
                     return 0
                 try:
                     await self.journal.append(
                         self.thread,
-                        self.seq,
-                        events,
+                        self.saved,
+                        [*self._late, *events],
                         owner=self.owner,
                         release=release,
-                        durable=durable,
-                        texts=texts,
+                        durable=durable or self._late_durable,
+                        texts=self._late_texts,
                     )
                 except Conflict:
-                    if not await self._absorb():
+                    if not (self.born and await self._absorb()):
                         raise
                     continue
                 except asyncio.CancelledError:
@@ -106,8 +117,20 @@ class Held:
                 self.released = release
                 self._take(events)
                 if release and self.memory is not None:
-                    self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored))
+                    over = self.record.finished is not None
+                    self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored, over=over))
                 return len(events)
+
+    def put_off(
+        self, events: Sequence[NewEvent], *, durable: bool = False, texts: Mapping[str, str] | None = None
+    ) -> None:
+        """Fold events now and store them with the next write."""
+        now = time.time()
+        for entry in events:
+            self._fold_and_show(Event(self.thread, self.seq + 1, now, entry.kind, entry.body))
+        self._late += events
+        self._late_durable = self._late_durable or durable
+        self._late_texts |= texts or {}
 
     async def atomically(self, work: Callable[[object], Awaitable[Sequence[NewEvent]]]) -> None:
         """Run `work` inside a transaction of the journal: what it writes and the events it gives are stored together.
@@ -119,8 +142,9 @@ class Held:
             while True:
                 events: Sequence[NewEvent] = ()
                 began = False
+                assert not self._late, "a call's start is stored before its transaction begins"
                 try:
-                    async with self.journal.transaction(self.thread, self.seq, self.owner) as transaction:
+                    async with self.journal.transaction(self.thread, self.saved, self.owner) as transaction:
                         began = True
                         events = await work(transaction.connection)
                         if not events:
@@ -140,15 +164,22 @@ class Held:
                 return
 
     def _take(self, events: Sequence[NewEvent]) -> None:
-        """Fold events that were just stored, and show them."""
-        now = time.time()
-        stored = [Event(self.thread, seq, now, one.kind, one.body) for seq, one in enumerate(events, self.seq + 1)]
-        for entry in stored:
-            self.fold(entry)
-        self._show(stored)
+        """Fold events that were just stored, and show them and what was put off."""
+        self.put_off(events)
+        self._is_stored()
+        unshown, self._unshown = self._unshown, []
+        self._show(unshown)
+
+    def _is_stored(self) -> None:
+        self.saved, self.born = self.seq, True
+        self._late, self._late_durable, self._late_texts = [], False, {}
+
+    def _fold_and_show(self, entry: Event) -> None:
+        self.fold(entry)
+        self._unshown.append(entry)
 
     def fold(self, entry: Event) -> None:
-        """Take in an event that is stored."""
+        """Take in an event that is stored, or that was put off."""
         self.seq = entry.seq
         if entry.kind == "run.started":
             self.record = RunRecord()
@@ -181,21 +212,38 @@ class Held:
         head = await self.journal.head(self.thread)
         if head.owner != self.owner:
             raise Conflict(f"thread {self.thread!r} was taken over by another worker; nothing more is done here")
-        others = [entry async for entry in self.journal.events(self.thread, after=self.seq)]
-        for entry in others:
-            self.fold(entry)
+        others = [entry async for entry in self.journal.events(self.thread, after=self.saved)]
+        if others and self._late:
+            await self._refold(head)
+        elif others:
+            for entry in others:
+                self.fold(entry)
+            self.saved = self.seq
         self._show(others)
         return bool(others)
+
+    async def _refold(self, head: Head) -> None:
+        """Put what was put off behind what others wrote meanwhile: its numbers were guessed, and are others now."""
+        late, texts, durable = self._late, self._late_texts, self._late_durable
+        past = await remember(self.journal, head, head.run - 1)
+        self.window = list(past.window)
+        async for entry in self.journal.events(self.thread, after=head.run - 1):
+            self.fold(entry)
+        self.stored = past.fields
+        self._is_stored()
+        self._unshown = []
+        self.put_off(late, durable=durable, texts=texts)
 
     async def _catch_up(self, *, release: bool) -> None:
         """After an append was broken off: take in what the store has of it, so that what follows fits."""
         head = await self.journal.head(self.thread)
-        if head.seq == self.seq:
+        if head.seq == self.saved:
             return
         ours = head.owner == self.owner or (release and head.owner is None)
         if ours:
             async for entry in self.journal.events(self.thread, after=self.seq):
                 self.fold(entry)
+            self._is_stored()
         self.released = release and head.owner != self.owner
 
     @asynccontextmanager
@@ -208,11 +256,13 @@ class Held:
             due = time.monotonic() + HEARTBEAT
             while True:
                 await asyncio.sleep(LOOK)
+                if not self.born:
+                    continue
                 try:
                     if time.monotonic() >= due:
                         due = time.monotonic() + HEARTBEAT
                         await self.journal.renew(self.thread, self.owner)
-                    if (await self.journal.head(self.thread)).seq > self.seq:
+                    if (await self.journal.head(self.thread)).seq > self.saved:
                         async with self._lock:
                             await self._absorb()
                 except Conflict as error:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from tropa.events import MESSAGE_KINDS, message_of
+from tropa.journal import Head, Journal
 from tropa.messages import JsonObject, Message
 from tropa.model.replay import message_digest
 
@@ -28,11 +30,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """The window and the stored fields of a thread after event `seq`."""
+    """The window and the stored fields of a thread after event `seq`; `over` says that its run had ended there."""
 
     seq: int
     window: tuple[Seen, ...]
     fields: JsonObject
+    over: bool = False
 
 
 class Memory:
@@ -42,10 +45,13 @@ class Memory:
         self._size = size
         self._threads: OrderedDict[str, Remembered] = OrderedDict()
 
-    def recall(self, thread: str, seq: int) -> Remembered | None:
-        """What is remembered of a thread whose newest event is `seq`; nothing when it is older."""
-        found = self._threads.pop(thread, None)
-        return found if found is not None and found.seq == seq else None
+    def recall(self, thread: str) -> Remembered | None:
+        """What is remembered of a thread, once: who uses it finds out by its next append whether it still holds."""
+        return self._threads.pop(thread, None)
+
+    def knows(self, thread: str) -> bool:
+        """Whether `recall` would find something."""
+        return thread in self._threads
 
     def keep(self, thread: str, remembered: Remembered) -> None:
         """Remember a thread, and forget the one that was not used for longest."""
@@ -53,3 +59,15 @@ class Memory:
         self._threads.move_to_end(thread)
         if len(self._threads) > self._size:
             self._threads.popitem(last=False)
+
+
+async def remember(journal: Journal, head: Head, until: int | None = None) -> Remembered:
+    """Read what a thread's next request needs of its past: the window's messages and the fields. Not the history."""
+    if not head.seq:
+        return Remembered(0, (), {})
+    window = [
+        Seen.of(entry.seq, message)
+        async for entry in journal.events(head.thread, max(0, head.window - 1), until, MESSAGE_KINDS)
+        if (message := message_of(entry)) is not None
+    ]
+    return Remembered(head.seq, tuple(window), await journal.fields(head.thread))

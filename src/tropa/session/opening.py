@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 
 from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
-from tropa.events import MESSAGE_KINDS, Event, NewEvent, event, message_of
+from tropa.events import NewEvent, event
 from tropa.gate import Budget
 from tropa.journal import Head, Journal, claimable, new_owner
 from tropa.messages import Json, JsonObject, Media, Text, User, dumps, encode, loads, storable
 from tropa.session import repair
-from tropa.session.memory import Memory, Remembered, Seen
+from tropa.session.memory import Memory, remember
 from tropa.session.session import Session, Watcher
 from tropa.session.setup import Field, Setup
 from tropa.session.view import load_record
@@ -35,9 +35,10 @@ async def begin(
     watch: Watcher | None = None,
     memory: Memory | None = None,
 ) -> Session:
-    """Accept a request: from here on its input is on disk. A run that was interrupted is brought in order first.
+    """Accept a request. A run that was interrupted is brought in order first.
 
-    Without `start` the run is parked at once, for a worker to take up.
+    The input is on disk with the first thing that the session writes, before anything runs; only that write tells for
+    certain that nobody else was faster (`Conflict`). Without `start` the run is parked at once, for a worker to take up.
 
     Raises:
         ThreadWaiting: a person must decide first.
@@ -84,13 +85,14 @@ async def reopen(
     body: JsonObject = {} if budget is None else {"budget": budget.to_json()}
     resumed = event("run.resumed", body)  # type: ignore[arg-type]
     await journal.append(thread, head.seq, [resumed], owner=session.owner)
-    past = await _remember(journal, head, head.run - 1)
+    session.born = True
+    past = await remember(journal, head, head.run - 1)
     session.window = list(past.window)
     async for entry in journal.events(thread, after=head.run - 1):
         session.fold(entry)
         if entry.seq > head.seq:
             session.opening.append(entry)
-    session.stored = past.fields
+    session.stored, session.saved = past.fields, session.seq
     return session
 
 
@@ -107,7 +109,8 @@ async def _begin(
     watch: Watcher | None,
     memory: Memory | None,
 ) -> Session:
-    head = await journal.head(thread)
+    past = None if memory is None else memory.recall(thread)
+    head = Head(thread, past.seq) if past is not None and past.over else await journal.head(thread)
     events: list[NewEvent] = []
     if head.seq == 0:
         events.append(event("thread.opened", {"version": 1}))
@@ -121,30 +124,18 @@ async def _begin(
     if dry:
         run["dry"] = True
     events.append(event("run.started", run))  # type: ignore[arg-type]
-    past = (memory.recall(thread, head.seq) if memory is not None else None) or await _remember(journal, head)
+    if past is None or past.seq != head.seq:
+        past = await remember(journal, head)
     events += _field_events(setup, past.fields, fields)
     parts = (Text(input),) if isinstance(input, str) else tuple(input)
     events.append(event("message.added", {"message": encode(User(parts))}))
-    if not start:
-        events.append(event("run.paused", {"waits": []}))
     session = Session(journal, thread, setup, new_owner(), watch=watch)
-    await journal.append(
-        thread,
-        head.seq,
-        events,
-        owner=session.owner,
-        release=not start,
-        durable=True,
-        texts={digest: definition},
-    )
-    session.seq, session.memory = head.seq, memory
+    session.seq = session.saved = head.seq
+    session.memory = memory
     session.window, session.stored = list(past.window), dict(past.fields)
-    now = time.time()
-    session.opening = [
-        Event(thread, seq, now, entry.kind, entry.body) for seq, entry in enumerate(events, head.seq + 1)
-    ]
-    for entry in session.opening:
-        session.fold(entry)
+    session.put_off(events, durable=True, texts={digest: definition})
+    if not start:
+        await session.write(lambda: [repair.parked(session.record)], release=True)
     return session
 
 
@@ -204,15 +195,3 @@ def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> lis
     if name in stored and dumps(before) == dumps(value):
         return []
     return [event("field.set", {"name": name, "op": "set", "value": value})]
-
-
-async def _remember(journal: Journal, head: Head, until: int | None = None) -> Remembered:
-    """Read what a thread's next request needs of its past: the window's messages and the fields. Not the history."""
-    if not head.seq:
-        return Remembered(0, (), {})
-    window = [
-        Seen.of(entry.seq, message)
-        async for entry in journal.events(head.thread, max(0, head.window - 1), until, MESSAGE_KINDS)
-        if (message := message_of(entry)) is not None
-    ]
-    return Remembered(head.seq, tuple(window), await journal.fields(head.thread))

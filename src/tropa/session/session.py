@@ -115,7 +115,7 @@ class Session(Held):
 
     async def pause(self) -> Run | None:
         """End this process's work until a person decides; `None` when a decision came in meanwhile."""
-        written = await self.write(lambda: repair.paused(self.record), release=True)
+        written = await self.write(lambda: repair.paused(self.record), release=True, durable=True)
         return await self.view() if written else None
 
     async def park(self) -> Run:

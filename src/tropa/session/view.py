@@ -24,13 +24,15 @@ async def load_record(journal: Journal, thread: str, start: int) -> RunRecord:
 
 async def run_of(journal: Journal, thread: str, record: RunRecord | None = None) -> Run:
     """The latest run of a thread as it stands. Raises `ThreadNotFound` when the thread has none."""
-    head = await journal.head(thread)
-    if not head.run:
-        raise ThreadNotFound(f"thread {thread!r} has no run in this store; `tropa trail list` shows the threads")
-    if record is None:
-        record = await load_record(journal, thread, head.run)
+    status: RunStatus = "waiting"
+    if record is None or record.finished is None:
+        head = await journal.head(thread)
+        if not head.run:
+            raise ThreadNotFound(f"thread {thread!r} has no run in this store; `tropa trail list` shows the threads")
+        status = cast("RunStatus", head.status)
+        record = record or await load_record(journal, thread, head.run)
     end = record.finished
-    status = cast("RunStatus", head.status if end is None else end["status"])
+    status = status if end is None else cast("RunStatus", end["status"])
     pending = tuple(await proposals(journal, await journal.pending(thread))) if end is None else ()
     return Run(
         thread=thread,
