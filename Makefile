@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK  := 1
 PIP     := $(BIN)/python -m pip install --quiet --no-input
 LOCK    := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
            --no-emit-index-url --no-emit-find-links $(ARGS) pyproject.toml
-BENCHES := $(filter-out __init__ report,$(basename $(notdir $(wildcard bench/*.py))))
+BENCHES := $(filter-out report,$(basename $(notdir $(shell grep -l '^def main' bench/*.py))))
 
 .PHONY: help demo test check fix chaos bench lock clean
 .DEFAULT_GOAL := help
