@@ -19,7 +19,7 @@ from tropa.gate import Budget, Policy, ask_before_effects
 from tropa.messages import Json, JsonObject
 from tropa.model import Model
 from tropa.model.load import load_model
-from tropa.session import Field, Input, Run, Session, Setup, Watcher, begin, reopen, run_of
+from tropa.session import Field, Input, Migration, Run, Session, Setup, Watcher, begin, reopen, run_of
 from tropa.store import Store, connect
 from tropa.tool import Toolbox
 
@@ -36,6 +36,9 @@ class Agent:
         tools: functions, tools, or objects whose methods are tools. One that does not say `read_only` asks a person.
         instructions: the system instruction; `{field}` places are filled from the state at each ask.
         fields: the state's fields: a default value, or a `Field` with a reducer.
+        fields_version: count it up when the fields change their names or meaning; threads of an older version are
+            brought along by `migrations`, those of a newer one are refused.
+        migrations: by version, what turns its fields into those of the next one.
         budget: the limits of each run; 25 steps by default.
         policy: what happens to a proposed call; see `tropa.gate`.
         output: a type (pydantic model, dataclass, …) for structured answers.
@@ -54,6 +57,8 @@ class Agent:
         tools: Sequence[Callable[..., object] | object] = (),
         instructions: str = "",
         fields: Mapping[str, Json | Field] | None = None,
+        fields_version: int = 1,
+        migrations: Mapping[int, Migration] | None = None,
         budget: Budget | None = None,
         policy: Policy = ask_before_effects,
         output: type[object] | None = None,
@@ -69,6 +74,8 @@ class Agent:
             toolbox=Toolbox(tools),
             instructions=instructions,
             fields={key: value if isinstance(value, Field) else Field(value) for key, value in (fields or {}).items()},
+            fields_version=fields_version,
+            migrations=dict(migrations or {}),
             budget=budget or Budget(),
             policy=policy,
             output=None if self._structured is None else self._structured.schema,

@@ -39,19 +39,24 @@ class ThreadOpened(TypedDict):
 
 
 class RunStarted(TypedDict):
-    """A request was accepted. `agent` is the hash of the stored definition: instructions, tools, model, template."""
+    """A request was accepted. `agent` is the hash of the stored definition: instructions, tools, model, template.
+
+    `fields` is the version of the agent's fields; 1 where it is not there.
+    """
 
     run: str
     agent: str
     name: str
     budget: NotRequired[JsonObject]
     dry: NotRequired[bool]
+    fields: NotRequired[int]
 
 
 class RunResumed(TypedDict):
     """The run goes on after a pause, a crash or a failure; `budget` replaces the earlier one."""
 
     budget: NotRequired[JsonObject]
+    fields: NotRequired[int]
 
 
 class MessageAdded(TypedDict):
@@ -61,13 +66,13 @@ class MessageAdded(TypedDict):
 
 
 class FieldSet(TypedDict):
-    """A field changed: `set` replaces the value, `append` adds the items of `value` to a list.
+    """A field changed: `set` replaces the value, `append` adds the items of `value` to a list, `unset` removes it.
 
     A reducer of the user's own is recorded by its outcome (`set`), with what was passed in `given`.
     """
 
     name: str
-    op: Literal["set", "append"]
+    op: Literal["set", "append", "unset"]
     value: Json
     given: NotRequired[Json]
 

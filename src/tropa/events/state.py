@@ -46,6 +46,8 @@ def apply_field(fields: JsonObject, body: JsonObject) -> None:
     if body["op"] == "append":
         before = fields.get(name)
         fields[name] = [*(cast("list[Json]", before) if isinstance(before, list) else []), *cast("list[Json]", value)]
+    elif body["op"] == "unset":
+        fields.pop(name, None)
     else:
         fields[name] = value
 

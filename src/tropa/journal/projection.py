@@ -78,7 +78,7 @@ def project(head: Head, events: Sequence[NewEvent], time: float) -> Changes:
             case "window.cut":
                 window = cast("int", body["start"])
             case "field.set":
-                changes.fields.append((cast("str", body["name"]), seq, body["op"] == "set"))
+                changes.fields.append((cast("str", body["name"]), seq, body["op"] != "append"))
             case "call.proposed" if body["verdict"] == "ask":
                 changes.answer(cast("str", body["call"]))  # a proposal made anew replaces the one before
                 changes.pending.append(_waiting(head.thread, body, seq, time, "approval"))

@@ -6,7 +6,7 @@ from tropa.session.outcome import Run, Stopped
 from tropa.session.record import CallRecord, ReplyRecord, RunRecord
 from tropa.session.replaying import recorded
 from tropa.session.session import Session, Watcher
-from tropa.session.setup import Field, Setup
+from tropa.session.setup import Field, Migration, Setup
 from tropa.session.view import load_record, proposals, run_of
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Field",
     "Input",
     "Memory",
+    "Migration",
     "ReplyRecord",
     "Run",
     "RunRecord",

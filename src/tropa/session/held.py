@@ -118,7 +118,11 @@ class Held:
                 self._take(events)
                 if release and self.memory is not None:
                     over = self.record.finished is not None
-                    self.memory.keep(self.thread, Remembered(self.seq, tuple(self.window), self.stored, over=over))
+                    version = self.setup.fields_version
+                    self.memory.keep(
+                        self.thread,
+                        Remembered(self.seq, tuple(self.window), self.stored, over=over, version=version),
+                    )
                 return len(events)
 
     def put_off(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import cast
 
 from tropa.events import MESSAGE_KINDS, message_of
 from tropa.journal import Head, Journal
@@ -36,6 +37,8 @@ class Remembered:
     window: tuple[Seen, ...]
     fields: JsonObject
     over: bool = False
+    version: int = 1
+    """The version of the agent's fields under which these were stored."""
 
 
 class Memory:
@@ -70,4 +73,9 @@ async def remember(journal: Journal, head: Head, until: int | None = None) -> Re
         async for entry in journal.events(head.thread, max(0, head.window - 1), until, MESSAGE_KINDS)
         if (message := message_of(entry)) is not None
     ]
-    return Remembered(head.seq, tuple(window), await journal.fields(head.thread))
+    version = 1
+    async for entry in journal.events(
+        head.thread, max(0, head.run - 1), until, ("run.started", "run.resumed"), newest_first=True, limit=1
+    ):
+        version = cast("int", entry.body.get("fields", 1))
+    return Remembered(head.seq, tuple(window), await journal.fields(head.thread), version=version)

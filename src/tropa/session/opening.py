@@ -6,15 +6,16 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
-from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting, UsageError
-from tropa.events import NewEvent, event
+from tropa.errors import Conflict, ThreadNotFound, ThreadWaiting
+from tropa.events import NewEvent, apply_field, event
 from tropa.gate import Budget
 from tropa.journal import Head, Journal, claimable, new_owner
-from tropa.messages import Json, JsonObject, Media, Text, User, dumps, encode, loads, storable
+from tropa.messages import Json, JsonObject, Media, Text, User, encode
 from tropa.session import repair
+from tropa.session.fields import field_events, migrate
 from tropa.session.memory import Memory, remember
 from tropa.session.session import Session, Watcher
-from tropa.session.setup import Field, Setup
+from tropa.session.setup import Setup
 from tropa.session.view import load_record
 
 _POLL = 0.05
@@ -83,8 +84,11 @@ async def reopen(
     session = Session(journal, thread, setup, new_owner(), watch=watch)
     session.memory = memory
     body: JsonObject = {} if budget is None else {"budget": budget.to_json()}
+    moved = migrate(setup, await journal.fields(thread), record.fields_version)
+    if setup.fields_version > 1:
+        body["fields"] = setup.fields_version
     resumed = event("run.resumed", body)  # type: ignore[arg-type]
-    await journal.append(thread, head.seq, [resumed], owner=session.owner)
+    await journal.append(thread, head.seq, [resumed, *moved], owner=session.owner)
     session.born = True
     past = await remember(journal, head, head.run - 1)
     session.window = list(past.window)
@@ -118,15 +122,22 @@ async def _begin(
         events += await _put_in_order(journal, head)
     limits = budget or setup.budget
     digest, definition = setup.definition
+    if past is None or past.seq != head.seq:
+        past = await remember(journal, head)
+    moved = migrate(setup, past.fields, past.version) if head.seq else []
     run: JsonObject = {"run": f"r{head.seq + len(events) + 1}", "agent": digest, "name": setup.name}
     if limits.to_json():
         run["budget"] = limits.to_json()
     if dry:
         run["dry"] = True
+    if setup.fields_version > 1:
+        run["fields"] = setup.fields_version
     events.append(event("run.started", run))  # type: ignore[arg-type]
-    if past is None or past.seq != head.seq:
-        past = await remember(journal, head)
-    events += _field_events(setup, past.fields, fields)
+    events += moved
+    stored = dict(past.fields)
+    for entry in moved:
+        apply_field(stored, entry.body)
+    events += field_events(setup, stored, fields)
     parts = (Text(input),) if isinstance(input, str) else tuple(input)
     events.append(event("message.added", {"message": encode(User(parts))}))
     session = Session(journal, thread, setup, new_owner(), watch=watch)
@@ -159,39 +170,3 @@ async def _put_in_order(journal: Journal, head: Head) -> list[NewEvent]:
 
 async def _inbox(journal: Journal, thread: str) -> set[str]:
     return {row.id for row in await journal.pending(thread)}
-
-
-def _field_events(setup: Setup, stored: JsonObject, given: Mapping[str, Json]) -> list[NewEvent]:
-    events: list[NewEvent] = []
-    for name, value in given.items():
-        spec = setup.fields.get(name)
-        if spec is None:
-            known = ", ".join(f"`{field}`" for field in setup.fields) or "none"
-            raise UsageError(f"the agent `{setup.name}` has no field `{name}`; its fields: {known}")
-        storable(value, name)
-        # A copy: the caller may go on changing its own.
-        events += _field_event(name, spec, stored, loads(dumps(value)))
-    return events
-
-
-def _field_event(name: str, spec: Field, stored: JsonObject, value: Json) -> list[NewEvent]:
-    before = stored.get(name, spec.default)
-    if spec.reducer == "append":
-        if not isinstance(value, list):
-            raise UsageError(f"the field `{name}` is appended to: pass a list of items, not {value!r:.80}")
-        start: list[NewEvent] = []
-        if name not in stored and spec.default:
-            start = [event("field.set", {"name": name, "op": "set", "value": spec.default})]
-        return [*start, event("field.set", {"name": name, "op": "append", "value": value})]
-    if callable(spec.reducer):
-        reduced = spec.reducer(before, value)
-        storable(reduced, name)
-        return [event("field.set", {"name": name, "op": "set", "value": loads(dumps(reduced)), "given": value})]
-    if spec.reducer != "overwrite":
-        raise UsageError(
-            f"the field `{name}` has the reducer {spec.reducer!r}; use 'overwrite', 'append' or a function"
-        )
-    # As JSON: in Python, 1 equals True.
-    if name in stored and dumps(before) == dumps(value):
-        return []
-    return [event("field.set", {"name": name, "op": "set", "value": value})]

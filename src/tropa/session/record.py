@@ -88,6 +88,7 @@ class RunRecord:
     seq: int = 0
     budget: Budget = field(default_factory=Budget)
     dry: bool = False
+    fields_version: int = 1
     replies: list[ReplyRecord] = field(default_factory=list[ReplyRecord])
     calls: dict[str, CallRecord] = field(default_factory=dict[str, CallRecord])
     spent: Spent = field(default_factory=Spent)
@@ -114,8 +115,10 @@ class RunRecord:
                 self.seq = event.seq
                 self.budget = Budget.from_json(cast("JsonObject", body.get("budget", {})))
                 self.dry = bool(body.get("dry"))
+                self.fields_version = cast("int", body.get("fields", 1))
                 self._since = event.time
             case "run.resumed":
+                self.fields_version = cast("int", body.get("fields", 1))
                 if "budget" in body:
                     self.budget = Budget.from_json(cast("JsonObject", body["budget"]))
                 self._lose_request()

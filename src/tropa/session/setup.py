@@ -19,6 +19,10 @@ Reducer = Callable[[Json, Json], Json]
 """`(value before, what was passed) -> value after`."""
 
 
+Migration = Callable[[JsonObject], JsonObject]
+"""All fields of one version -> those of the next. Pure, and without defaults: a field that nothing set is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of the state: its value until it is set, and how a passed value changes it.
@@ -40,6 +44,8 @@ class Setup:
     toolbox: Toolbox
     instructions: str = ""
     fields: Mapping[str, Field] = field(default_factory=dict[str, Field])
+    fields_version: int = 1
+    migrations: Mapping[int, Migration] = field(default_factory=dict[int, "Migration"])
     budget: Budget = field(default_factory=Budget)
     policy: Policy = ask_before_effects
     output: JsonObject | None = None
