@@ -93,3 +93,13 @@ async def test_two_equal_proposals_do_not_betray_a_short_secret_by_their_digest(
         async with open_store(":memory:") as store:
             digests.add((await one.run("open", store=store, thread="t")).pending[0].digest)
     assert len(digests) == 2
+
+
+async def test_who_watches_a_run_does_not_see_it_on_its_way(tmp_path):
+    seen = []
+    _, unlock = lock()
+    one = Agent("x", model=Scripted([calls(("unlock", {"door": "front", "pin": PIN})), "ok"]), tools=[unlock])
+    async with open_store(tmp_path / "s.db") as store:
+        await one.run("open", store=store, thread="t", watch=lambda item: seen.append(repr(item)))
+    assert seen
+    assert not any(PIN in item for item in seen)

@@ -169,7 +169,7 @@ async def _stream(session: Held, request: Request, said: list[Delta], counted: C
                 reply = item
                 continue
             said.append(item)
-            if session.watch is not None:
+            if session.watch is not None and not (item.kind == "call" and session.setup.has_secrets):
                 session.watch(item)
             most -= len(item.text)
             if most < 0:

@@ -63,6 +63,11 @@ class Setup:
         return tuple(ToolSpec(spec.name, spec.description, spec.schema) for spec in self.toolbox.specs())
 
     @cached_property
+    def has_secrets(self) -> bool:
+        """Whether a call of any tool may carry a secret: its pieces are then shown to nobody."""
+        return any(tool.secret for tool in self.toolbox)
+
+    @cached_property
     def tools_digest(self) -> bytes:
         """The digest of `tools`, made once."""
         return tools_digest(self.tools)
