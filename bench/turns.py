@@ -12,6 +12,7 @@ bytes_over_messages     our file at the largest N over all messages as a provide
 open_100k_ms            CPU of opening a store and answering one turn on a thread of 100,000 messages (goal: 20)
 history10_ms            CPU of reading its ten newest history entries (goal: 5)
 steps_per_s             model replies and tool results journaled per second, 100 threads in one process (goal: 3,000)
+waiting_rss_mb          peak memory of a process with 10,000 runs that wait for approval (1,000 with --quick; goal: 200)
 append_over_floor       an append over a bare transaction of the same bytes with the same fsyncs, one in three (goal: 3)
 
 With --quick LangGraph's thread is filled with 1,000 turns at once before 25 turns are measured; they cost what turns
@@ -50,6 +51,7 @@ def main() -> None:
         long = _child("open", "sqlite", 50_000, folder)
         many = _child("steps", "sqlite", 100, folder)
         floor = _child("floor", "sqlite", 1500 if chosen.quick else 6000, folder)
+    waits = _child("waiting", "sqlite", 1000 if chosen.quick else 10_000, folder)
     ours = {(row["store"], row["n"]): row for row in rows if row["who"] == "tropa"}
     peer = {(row["store"], row["n"]): row for row in rows if row["who"] == "langgraph"}
     largest = ours["sqlite", sizes[-1]]
@@ -60,7 +62,7 @@ def main() -> None:
             "cpu_ratio_postgres_1000": _ratio(peer, ours, "postgres", "cpu_end_ms"),
             "bytes_ratio_sqlite_1000": None if chosen.quick else _ratio(peer, ours, "sqlite", "bytes"),
             "bytes_over_messages": largest["bytes"] / largest["text"],
-            **{name: value for one in (long, many, floor) for name, value in one.items()},
+            **{name: value for one in (long, many, floor, waits) for name, value in one.items()},
         },
         _table(rows),
         chosen,
@@ -111,6 +113,7 @@ def _run_child(who: str, store: str, size: str, place: str, quick: str) -> None:
             "open": turns_work.long_thread,
             "steps": turns_work.many_threads,
             "floor": turns_work.floor,
+            "waiting": turns_work.waiting,
         }
         found = asyncio.run(work[who](store, int(size), Path(place)))
     print(json.dumps(found))

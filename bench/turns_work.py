@@ -211,6 +211,33 @@ async def _one(agent: Agent, store: Store, number: int) -> int:
     return run.steps
 
 
+@tool(destructive=False)
+async def order(sku: int) -> str:
+    """Order one more.
+
+    Args:
+        sku: the item's number.
+    """
+    return "ordered"
+
+
+async def waiting(store: str, size: int, place: Path) -> dict[str, Any]:
+    """`size` runs that wait for approval: what the process holds for them, beside the file."""
+    import resource  # noqa: PLC0415
+    import threading  # noqa: PLC0415
+
+    agent = Agent("buyer", model=Scripted(lambda _: [("order", {"sku": 7})]), tools=[order])
+    model: Any = agent.setup.model
+    async with tropa.open(place / "waiting.db") as held:
+        for number in range(size):
+            run = await agent.run("Order one.", store=held, thread=f"t{number}")
+            assert run.status == "waiting", run
+            model.requests.clear()
+        assert len(await held.journal.pending()) == size
+        assert threading.active_count() == 1
+    return {"waiting_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
 async def floor(store: str, size: int, place: Path) -> dict[str, Any]:
     """Our append and a bare transaction of the same bytes, in turn, one in three fsynced. Medians of whole batches."""
     body = {"message": encode(Assistant((Text(ANSWER),))), "finish": "stop", "usage": {"input": 9}, "seconds": 0.01}
