@@ -285,6 +285,7 @@ def test_workers_survive_their_database(fleet, server, down):
     fleet.hold()
     workers = [fleet.start(), fleet.start()]
     fleet.submit("walker", "t", "u")
+    wait_for(lambda: len(fleet.do(lambda _, queue: queue.workers())) == 2)
     wait_for(lambda: len(pids(fleet, "weigh")) == 2)
     if down:
         server.stop()
@@ -297,7 +298,7 @@ def test_workers_survive_their_database(fleet, server, down):
     for thread in ("t", "u"):
         assert fleet.until(thread, "completed", seconds=60).answer == "done after 9 steps"
         assert fleet.effects.count(f"lift 8 {thread}") == 1
-    assert [worker.poll() for worker in workers] == [None, None]
+    assert [worker.poll() for worker in workers] == [None, None], fleet.all_said()
     fleet.submit("hoist", *(f"more{number}" for number in range(8)))
     for number in range(8):
         fleet.until(f"more{number}", "completed")
