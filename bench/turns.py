@@ -50,8 +50,8 @@ def main() -> None:
             rows += _on_postgres(folder, quick=chosen.quick)
         long = _child("open", "sqlite", 50_000, folder)
         many = _child("steps", "sqlite", 100, folder)
+        waits = _child("waiting", "sqlite", 1000 if chosen.quick else 10_000, folder)
         floor = _child("floor", "sqlite", 1500 if chosen.quick else 6000, folder)
-    waits = _child("waiting", "sqlite", 1000 if chosen.quick else 10_000, folder)
     ours = {(row["store"], row["n"]): row for row in rows if row["who"] == "tropa"}
     peer = {(row["store"], row["n"]): row for row in rows if row["who"] == "langgraph"}
     largest = ours["sqlite", sizes[-1]]
