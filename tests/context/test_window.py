@@ -6,7 +6,7 @@ import pytest
 
 from tests.session.history import well_formed
 from tropa.context import fit, shorten
-from tropa.context.window import LOW_WATER
+from tropa.context.window import LOW_WATER, readable
 from tropa.errors import ContextTooSmall
 from tropa.messages import Assistant, Call, Data, Media, Observation, Text, user
 from tropa.model import Count
@@ -61,16 +61,17 @@ async def test_a_question_that_alone_is_too_long_says_what_to_do():
         await fit([user("x")], 100, count)
 
 
-async def test_a_long_observation_shows_head_and_tail_and_how_much_is_missing_and_pictures_stay():
+def test_a_long_observation_shows_head_and_tail_and_how_much_is_missing_and_pictures_stay():
     picture = Media("image/png", b"\x89PNG" * 1000)
     long = Observation("c", "read", "ok", (Text("a" * 5000 + "z" * 5000), Data(["q" * 9000]), picture))
-    window = await fit([user("go"), Assistant((Call("c", "read", {}),)), long], 1000, each_ten)
-    text, data, kept = window.messages[-1].parts
+    text, data, kept = readable(long, 1000).parts
     assert text.text.startswith("aaa")
     assert text.text.endswith("zzz")
     assert "of 10000 characters left out" in text.text
     assert "left out" in data.text
     assert kept is picture
+    short = Observation("c", "read", "ok", (Text("a"),))
+    assert readable(short, 1000) is short
 
 
 def test_shortening_leaves_short_text_alone():

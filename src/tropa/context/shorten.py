@@ -17,8 +17,12 @@ def shorten(text: str, limit: int) -> str:
 
 def shorten_observation(observation: Observation, limit: int) -> Observation:
     """An observation whose texts and data take at most about `limit` characters each. Images stay whole."""
+    texts = [_long(part, limit) for part in observation.parts]
+    if not any(text is not None for text in texts):
+        return observation
     parts = tuple(
-        Text(shorten(text, limit)) if (text := _long(part, limit)) is not None else part for part in observation.parts
+        part if text is None else Text(shorten(text, limit))
+        for part, text in zip(observation.parts, texts, strict=True)
     )
     return replace(observation, parts=parts)
 

@@ -33,9 +33,11 @@ class Window:
 async def fit(messages: Sequence[Message], limit: int, count: CountTokens) -> Window:
     """The messages to send when a prompt may take `limit` tokens, as `count` counts it (instruction, tools and all).
 
+    The messages are `readable` ones already.
+
     Raises `ContextTooSmall` when the newest user message does not fit even alone.
     """
-    shown = [readable(message, limit) for message in messages]
+    shown = list(messages)
     counted = await count(shown)
     if counted.tokens <= limit:
         return Window(tuple(shown), counted)

@@ -10,6 +10,8 @@ from typing import TypeAlias, cast
 from tropa.errors import NotStorable
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_escaped = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 JsonObject: TypeAlias = "dict[str, Json]"
 
 
@@ -21,7 +23,7 @@ def dumps(value: Json) -> str:
     Raises `NotStorable` with the path of the first value that is not JSON: NaN, or an object.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _compact(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise NotStorable(_first_fault(value) or f"the value cannot be written as JSON: {error}") from None
     if text.isascii():
@@ -29,7 +31,7 @@ def dumps(value: Json) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return _escaped(value)
     return text
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tropa.messages import Json, JsonObject
 from tropa.model.usage import Usage
 
+_ABSURD = 1e12
+"""Tokens that no request has: what a server reports beyond is no count."""
+
 
 def read_usage(reported: JsonObject | None, *, input: int, output: int) -> tuple[Usage, str | None]:
     """The usage of one reply, and a remark where the report is missing or contradicts itself.
@@ -51,7 +54,7 @@ def read_usage(reported: JsonObject | None, *, input: int, output: int) -> tuple
 def _count(fields: JsonObject, *names: str) -> int | None:
     for name in names:
         value: Json = fields.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _ABSURD:
             return int(value)
     return None
 

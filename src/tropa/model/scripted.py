@@ -13,7 +13,7 @@ import anyio.lowlevel
 from tropa.errors import ModelError
 from tropa.messages import Assistant, Call, Data, JsonObject, Media, Message, Notice, Observation, Reasoning, dumps
 from tropa.model.profile import Profile
-from tropa.model.protocol import Count, Delta, RawCall, Reply, Request
+from tropa.model.protocol import Count, Delta, RawCall, Reply, Request, ToolSpec
 from tropa.model.usage import Price, Usage
 
 Item: TypeAlias = "str | Reply | Exception | Sequence[RawCall | tuple[str, JsonObject]]"
@@ -22,6 +22,7 @@ Item: TypeAlias = "str | Reply | Exception | Sequence[RawCall | tuple[str, JsonO
 Script: TypeAlias = "Sequence[Item] | Callable[[Request], Item | Awaitable[Item]]"
 
 CHARACTERS_PER_TOKEN = 4
+_REMEMBERED = 20_000
 
 
 class Scripted:
@@ -58,6 +59,7 @@ class Scripted:
         self.ignore_limits = ignore_limits
         self.requests: list[Request] = []
         self._replies = replies if callable(replies) else tuple(replies)
+        self._counted: dict[int, tuple[object, int]] = {}
 
     async def ask(self, request: Request) -> AsyncIterator[Delta | Reply]:
         """Stream the next scripted reply. Raises the scripted exception, or `ModelError` when none is left."""
@@ -75,10 +77,25 @@ class Scripted:
 
     async def count(self, request: Request) -> Count:
         """Count by this model's own ruler: four characters of the system text, each part and each tool are a token."""
-        return Count(prompt_tokens(request, self.profile.image_tokens), exact=True)
+        return Count(self._prompt(request), exact=True)
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+    def _prompt(self, request: Request) -> int:
+        """`prompt_tokens`, remembering what each message and the tools came to."""
+        if len(self._counted) > _REMEMBERED:
+            self._counted.clear()
+        total = _tokens(request.system)
+        for part in (request.tools, *request.messages):
+            known = self._counted.get(id(part))
+            if known is None or known[0] is not part:
+                size = (
+                    _tools_tokens(part) if isinstance(part, tuple) else _message_tokens(part, self.profile.image_tokens)
+                )
+                known = self._counted[id(part)] = (part, size)
+            total += known[1]
+        return total
 
     async def _item(self, request: Request, number: int) -> Item:
         if callable(self._replies):
@@ -104,7 +121,7 @@ class Scripted:
             reply, size = _cut(reply, limit), limit
         usage = reply.usage
         if not usage.tokens:
-            usage = Usage(prompt_tokens(request, self.profile.image_tokens), size, reasoning=_tokens(reply.reasoning))
+            usage = Usage(self._prompt(request), size, reasoning=_tokens(reply.reasoning))
         elif usage.output > size:
             usage = replace(usage, output=size)
         if usage.cost is None and self.price is not None:
@@ -119,10 +136,16 @@ def calls(*named: tuple[str, JsonObject]) -> list[RawCall]:
 
 def prompt_tokens(request: Request, image_tokens: int = 1000) -> int:
     """The prompt's size by the scripted ruler, in tokens."""
-    total = _tokens(request.system)
-    total += sum(_message_tokens(message, image_tokens) for message in request.messages)
-    total += sum(_tokens(tool.name + tool.description + dumps(tool.schema)) for tool in request.tools)
-    return total + (0 if request.output_schema is None else _tokens(dumps(request.output_schema)))
+    total = _tokens(request.system) + _tools_tokens(request.tools) + _schema_tokens(request)
+    return total + sum(_message_tokens(message, image_tokens) for message in request.messages)
+
+
+def _tools_tokens(tools: Sequence[ToolSpec]) -> int:
+    return sum(_tokens(tool.name + tool.description + dumps(tool.schema)) for tool in tools)
+
+
+def _schema_tokens(request: Request) -> int:
+    return 0 if request.output_schema is None else _tokens(dumps(request.output_schema))
 
 
 def _message_tokens(message: Message, image_tokens: int) -> int:

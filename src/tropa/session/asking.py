@@ -51,7 +51,7 @@ async def ask(session: Held) -> ReplyRecord:
     async def count(messages: Sequence[Message]) -> Count:
         return _with_margin(await setup.model.count(replace(base, messages=tuple(messages))))
 
-    window = await fit(session.messages(), setup.limit, count)
+    window = await fit(session.shown(), setup.limit, count)
     if window.cut:
         start = session.window[window.cut].seq
         await session.note(event("window.cut", {"start": start, "tokens": window.count.tokens}))
@@ -73,7 +73,7 @@ async def closing_answer(session: Held, stop: Stop) -> ReplyRecord | None:
         return None
     base = _request(session, closing=True)
     notice = Notice(f"Answer now with what you know; no more tool calls can be made ({stop}).")
-    whole = session.messages()
+    whole = session.shown()
     question = [message for message in whole if isinstance(message, User)][-1:]
     short = [shorten_observation(item, _SHORT) if isinstance(item, Observation) else item for item in whole]
     for messages in (whole, short, question):
@@ -112,7 +112,7 @@ async def _closing_reserve(session: Held) -> Usage:
     record = session.record
     if record.budget.tokens is None and record.budget.cost is None:
         return Usage()
-    question = [message for message in session.messages() if isinstance(message, User)][-1:]
+    question = [message for message in session.shown() if isinstance(message, User)][-1:]
     base = _request(session, closing=True)
     counted = _with_margin(await session.setup.model.count(replace(base, messages=(*question, Notice("x" * 80)))))
     # A small budget keeps a small reserve: no more than a fifth of it goes to the closing words.
@@ -185,7 +185,7 @@ async def _stream(session: Held, request: Request, said: list[Delta], counted: C
 
 def _known(session: Held, request: Request) -> dict[int, bytes]:
     """The digests at hand, by object: of the window's messages, and of the tools."""
-    return {id(item.message): item.digest for item in session.window} | {
+    return {id(item.shown): item.digest for item in session.window} | {
         id(session.setup.tools): session.setup.tools_digest
     }
 

@@ -121,7 +121,9 @@ class Held:
                     version = self.setup.fields_version
                     self.memory.keep(
                         self.thread,
-                        Remembered(self.seq, tuple(self.window), self.stored, over=over, version=version),
+                        Remembered(
+                            self.seq, tuple(self.window), self.stored, self.setup.limit, over=over, version=version
+                        ),
                     )
                 return len(events)
 
@@ -189,7 +191,7 @@ class Held:
             self.record = RunRecord()
         self.record.apply(entry)
         if entry.kind in MESSAGE_KINDS and (message := message_of(entry)) is not None:
-            self.window.append(Seen.of(entry.seq, message))
+            self.window.append(Seen.of(entry.seq, message, self.setup.limit))
         elif entry.kind == "window.cut":
             start = cast("int", entry.body["start"])
             self.window = [item for item in self.window if item.seq >= start]
@@ -203,8 +205,12 @@ class Held:
                 self.watch(entry)
 
     def messages(self) -> list[Message]:
-        """The window's messages, observations in the order of their calls."""
+        """The window's messages in full, observations in the order of their calls."""
         return in_call_order([item.message for item in self.window])
+
+    def shown(self) -> list[Message]:
+        """The same as a prompt shows them: very long observations with a mark in their middle."""
+        return in_call_order([item.shown for item in self.window])
 
     def observation(self, call: Call) -> Observation | None:
         """What is known of a call's outcome."""
@@ -229,7 +235,7 @@ class Held:
     async def _refold(self, head: Head) -> None:
         """Put what was put off behind what others wrote meanwhile: its numbers were guessed, and are others now."""
         late, texts, durable = self._late, self._late_texts, self._late_durable
-        past = await remember(self.journal, head, head.run - 1)
+        past = await remember(self.journal, head, self.setup.limit, head.run - 1)
         self.window = list(past.window)
         async for entry in self.journal.events(self.thread, after=head.run - 1):
             self.fold(entry)

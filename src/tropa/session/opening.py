@@ -90,7 +90,7 @@ async def reopen(
     resumed = event("run.resumed", body)  # type: ignore[arg-type]
     await journal.append(thread, head.seq, [resumed, *moved], owner=session.owner)
     session.born = True
-    past = await remember(journal, head, head.run - 1)
+    past = await remember(journal, head, setup.limit, head.run - 1)
     session.window = list(past.window)
     async for entry in journal.events(thread, after=head.run - 1):
         session.fold(entry)
@@ -114,7 +114,8 @@ async def _begin(
     memory: Memory | None,
 ) -> Session:
     past = None if memory is None else memory.recall(thread)
-    head = Head(thread, past.seq) if past is not None and past.over else await journal.head(thread)
+    sure = past is not None and past.over and past.limit == setup.limit
+    head = Head(thread, past.seq) if past is not None and sure else await journal.head(thread)
     events: list[NewEvent] = []
     if head.seq == 0:
         events.append(event("thread.opened", {"version": 1}))
@@ -122,8 +123,8 @@ async def _begin(
         events += await _put_in_order(journal, head)
     limits = budget or setup.budget
     digest, definition = setup.definition
-    if past is None or past.seq != head.seq:
-        past = await remember(journal, head)
+    if past is None or past.seq != head.seq or past.limit != setup.limit:
+        past = await remember(journal, head, setup.limit)
     moved = migrate(setup, past.fields, past.version) if head.seq else []
     run: JsonObject = {"run": f"r{head.seq + len(events) + 1}", "agent": digest, "name": setup.name}
     if limits.to_json():
