@@ -95,7 +95,6 @@ def test_nan_and_the_infinities_are_told_apart_and_strict_json():
         (PurePosixPath("/a/b"), "/a/b"),
         ({1: "a", None: "b", True: "c", date(2024, 1, 2): "d", (1, 2): "e"}, None),
     ],
-    ids=repr,
 )
 def test_values_of_many_types(value, plain):
     if plain is None and value is not None:
