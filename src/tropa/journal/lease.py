@@ -26,6 +26,8 @@ def dead(owner: str) -> bool:
     started = rest.partition("|")[0]
     if host != _host() or not pid.isdecimal():
         return False
+    if not started:
+        return False  # whoever made the name could not see its own process: neither can we
     now = _started(int(pid))
     return now == "" or now != started
 

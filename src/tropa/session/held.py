@@ -22,7 +22,7 @@ from tropa.session.setup import Setup
 
 HEARTBEAT = 5.0
 """Seconds between renewals of the claim on a thread."""
-LOOK = 0.5
+LOOK = 1.0
 """Seconds between looks for a wish to cancel."""
 
 Watcher = Callable[[Delta | Event], None]
@@ -271,8 +271,10 @@ class Held:
                 try:
                     if time.monotonic() >= due:
                         due = time.monotonic() + HEARTBEAT
-                        await self.journal.renew(self.thread, self.owner)
-                    if (await self.journal.head(self.thread)).seq > self.saved:
+                        head = await self.journal.renew(self.thread, self.owner)
+                    else:
+                        head = await self.journal.head(self.thread)
+                    if head.seq > self.saved:
                         async with self._lock:
                             await self._absorb()
                 except Conflict as error:

@@ -92,6 +92,7 @@ class Server:
         self._psycopg = psycopg
         self._secret = str(parts.get("password") or "")
         self._parts = {"connect_timeout": 10, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
+        self._parts["tcp_user_timeout"] = 30_000  # milliseconds until an unanswered write counts as a lost connection
         self._parts |= {key: value for key, value in parts.items() if value is not None}  # type: ignore[assignment]
         self._patience = patience
         user, host, port = parts.get("user"), parts.get("host"), parts.get("port")
