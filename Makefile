@@ -30,7 +30,8 @@ ifdef ARGS
 	@$(BIN)/python -m pytest $(ARGS)
 else
 	@echo "tests: fast" && $(BIN)/python -m pytest -m "not slow" -n auto
-	@echo "tests: slow" && $(BIN)/python -m pytest -m slow
+	@echo "tests: chaos" && $(BIN)/python -m pytest -m slow tests/chaos -n auto
+	@echo "tests: slow" && $(BIN)/python -m pytest -m slow --ignore tests/chaos --durations 10
 endif
 
 check: $(VENV)/.dev ## formatting, lint, strict types, documentation snippets
