@@ -29,6 +29,7 @@ def pids(fleet, effect: str) -> list[int]:
 
 def test_two_workers_that_start_at_once_share_twenty_threads_and_do_each_once(fleet):
     workers = [fleet.start(), fleet.start()]  # both make the tables, at the same moment
+    wait_for(lambda: len(fleet.do(lambda _, queue: queue.workers())) == 2, why="both workers join")
     names = [f"t{number}" for number in range(18)] + ["../\x00 ' \U0001f69a", "x" * 10_000]
     fleet.submit("hoist", *names)
     for name in names:

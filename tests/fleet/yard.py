@@ -93,7 +93,7 @@ crane = Agent("crane", model=Scripted(once("lift", crate=7)), tools=[lift])
 """Asks before it lifts."""
 brief = Agent("brief", model=Scripted(once("lift", crate=7)), tools=[lift], approval_seconds=1)
 patient = Agent("patient", model=Scripted(once("lift", crate=7)), tools=[lift], approval_seconds=300)
-hoist = Agent("hoist", model=Scripted(once("lift", crate=7)), tools=[lift], policy=free)
+hoist = Agent("hoist", model=Scripted(once("lift", crate=7), delay=0.2), tools=[lift], policy=free)
 port = Agent("port", model=Scripted(once("ship", crate=7)), tools=[ship], policy=free)
 bank = Agent("bank", model=Scripted(once("pay", amount=5)), tools=[pay], policy=free)
 walker = Agent("walker", model=Scripted(walk), tools=[weigh, lift], policy=free)
