@@ -93,10 +93,10 @@ def _gate(session: Held, call: Call, taken: list[str], refusal: str | None) -> l
     taken.append(tool.name)
     origins = (
         {}
-        if tool.hints.read_only and session.policy is ask_before_effects
+        if tool.hints.read_only and session.setup.policy is ask_before_effects
         else trace(shown, session.messages(), session.setup.instructions)
     )
-    ruling = session.policy(
+    ruling = session.setup.policy(
         Proposed(
             tool.name,
             tool.hints,

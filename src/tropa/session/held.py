@@ -12,9 +12,8 @@ import anyio
 
 from tropa.errors import Conflict, StoreError
 from tropa.events import MESSAGE_KINDS, Event, NewEvent, apply_field, in_call_order, message_of
-from tropa.gate import Policy
 from tropa.journal import Head, Journal
-from tropa.messages import Call, JsonObject, Message, Observation
+from tropa.messages import JsonObject, Message
 from tropa.model import Delta
 from tropa.session.memory import Memory, Remembered, Seen, remember
 from tropa.session.record import RunRecord
@@ -61,7 +60,6 @@ class Held:
         self.window: list[Seen] = []
         self.watch = watch
         self.memory: Memory | None = None
-        self.policy: Policy = setup.policy
         self.released = False
         self._lock = asyncio.Lock()
 
@@ -211,11 +209,6 @@ class Held:
     def shown(self) -> list[Message]:
         """The same as a prompt shows them: very long observations with a mark in their middle."""
         return in_call_order([item.shown for item in self.window])
-
-    def observation(self, call: Call) -> Observation | None:
-        """What is known of a call's outcome."""
-        record = self.record.calls.get(call.id)
-        return None if record is None else record.finished
 
     async def _absorb(self) -> bool:
         """Take in what others wrote to the thread while it was ours. False: nothing; `Conflict`: it is not ours."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from tropa.events import RunStatus, Stop
 from tropa.gate import Proposal
-from tropa.messages import Json
 from tropa.model import Usage
 
 
@@ -44,10 +43,3 @@ class Stopped(Exception):
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop)
         self.stop: Stop = stop
-
-
-def output_json(value: object) -> Json:
-    """A structured answer as it is stored."""
-    from pydantic_core import to_jsonable_python  # noqa: PLC0415
-
-    return to_jsonable_python(value)
